@@ -1,0 +1,5 @@
+//! The BPF instruction set.
+
+mod raw;
+
+pub use raw::RawInsn;

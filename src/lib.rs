@@ -1,0 +1,4 @@
+//! bpflab: a BPF program at home without a kernel.
+
+pub mod isa;
+pub mod util;

@@ -1,0 +1,3 @@
+//! The `bpflab` command.
+
+fn main() {}

@@ -1,0 +1,107 @@
+//! The kernel's error numbers, as far as BPF meets them.
+
+use std::fmt;
+
+/// A Linux error number, positive, as `errno` holds it. A helper returns it to a
+/// program negated ([`Errno::to_ret`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Errno(pub u16);
+
+/// The list of numbers: constants, names and texts come from this one place
+/// (`include/uapi/asm-generic/errno-base.h` and `errno.h`).
+macro_rules! errnos {
+    ($($name:ident = $number:literal, $text:literal;)*) => {
+        impl Errno {
+            $(#[doc = $text]
+            pub const $name: Self = Self($number);)*
+
+            /// The symbol, as in `errno.h`.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($number => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+
+            /// What `strerror` says.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self.0 {
+                    $($number => $text,)*
+                    _ => "Unknown error",
+                }
+            }
+        }
+    };
+}
+
+errnos! {
+    EPERM = 1, "Operation not permitted";
+    ENOENT = 2, "No such file or directory";
+    ESRCH = 3, "No such process";
+    EINTR = 4, "Interrupted system call";
+    EIO = 5, "Input/output error";
+    E2BIG = 7, "Argument list too long";
+    EBADF = 9, "Bad file descriptor";
+    EAGAIN = 11, "Resource temporarily unavailable";
+    ENOMEM = 12, "Cannot allocate memory";
+    EACCES = 13, "Permission denied";
+    EFAULT = 14, "Bad address";
+    EBUSY = 16, "Device or resource busy";
+    EEXIST = 17, "File exists";
+    ENODEV = 19, "No such device";
+    EINVAL = 22, "Invalid argument";
+    EFBIG = 27, "File too large";
+    ENOSPC = 28, "No space left on device";
+    ESPIPE = 29, "Illegal seek";
+    EDOM = 33, "Numerical argument out of domain";
+    ERANGE = 34, "Numerical result out of range";
+    EDEADLK = 35, "Resource deadlock avoided";
+    ENAMETOOLONG = 36, "File name too long";
+    ELOOP = 40, "Too many levels of symbolic links";
+    ENODATA = 61, "No data available";
+    EPROTO = 71, "Protocol error";
+    EOVERFLOW = 75, "Value too large for defined data type";
+    EMSGSIZE = 90, "Message too long";
+    EOPNOTSUPP = 95, "Operation not supported";
+    ENOTSUPP = 524, "Operation is not supported";
+}
+
+impl Errno {
+    /// What a helper returns for this error: the negated number in 64 bits.
+    #[must_use]
+    pub const fn to_ret(self) -> u64 {
+        (self.0 as u64).wrapping_neg()
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name} ({})", self.text()),
+            None => write!(f, "errno {}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "errno {}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_returns_the_negated_number() {
+        assert_eq!(Errno::ENOENT.to_ret(), (-2i64).cast_unsigned());
+        assert_eq!(Errno::E2BIG.to_string(), "E2BIG (Argument list too long)");
+        assert_eq!(format!("{:?}", Errno(999)), "errno 999");
+    }
+}
