@@ -1,0 +1,3 @@
+//! The machine that a program lives in.
+
+pub mod memory;
