@@ -1,6 +1,17 @@
-//! The machine that a program lives in.
+//! The machine that a program lives in: memory, maps, helpers, a mocked world, and
+//! the events that fire programs.
 
+mod fault;
+mod handle;
+pub mod helpers;
+mod machine;
+pub mod maps;
 pub mod memory;
+mod outcome;
 mod world;
 
+pub use fault::{Fault, FaultKind, HelperProblem, Source};
+pub use handle::{MapHandle, ProgramHandle};
+pub use machine::{Current, Machine};
+pub use outcome::{Outcome, Output, Run};
 pub use world::{Clock, Random, Task, UserMemory, World};

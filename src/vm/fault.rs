@@ -1,0 +1,168 @@
+//! Every way in which a program can stop before its end, in one place.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::memory::{AccessFault, Pointer, SpaceFull};
+use crate::isa::DecodeError;
+use crate::program::Program;
+use crate::util::Pc;
+
+/// A program did something that the machine refuses: what, at which instruction,
+/// on which line of the C source.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct Fault {
+    /// The program's name.
+    pub program: String,
+    /// The function of the program in which it happened.
+    pub function: Option<String>,
+    /// The instruction.
+    pub pc: Pc,
+    /// The instruction's text.
+    pub insn: String,
+    /// Its place in the C source.
+    pub source: Option<Source>,
+    /// The C access that CO-RE relocated here.
+    pub core_access: Option<String>,
+    /// What happened.
+    pub kind: FaultKind,
+}
+
+/// An owned place in the C source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// File name as the compiler wrote it.
+    pub file: String,
+    /// Line number, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 where unknown.
+    pub column: u32,
+    /// The line's text.
+    pub text: String,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FaultKind {
+    /// A load, store or atomic at a place that does not allow it.
+    #[error("{0}")]
+    Access(#[from] AccessFault),
+    /// No such instruction.
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
+    /// Execution left the program.
+    #[error("execution runs past the program's last instruction or jumps out of it, to {0}")]
+    OutOfProgram(i64),
+    /// The budget is used up.
+    #[error("the budget of {0} instructions is used up: an endless loop?")]
+    Budget(u64),
+    /// Too many nested calls.
+    #[error("more than {0} nested calls")]
+    Depth(usize),
+    /// A helper can't do what it was asked.
+    #[error("helper {name}: {problem}")]
+    Helper {
+        /// The helper's name, `bpf_map_lookup_elem`, or `helper 999`.
+        name: String,
+        /// What is wrong.
+        problem: HelperProblem,
+    },
+    /// A kernel function that is not there.
+    #[error("kernel function {0} has no implementation here; supply one with `Vm::mock_kfunc`")]
+    Kfunc(String),
+    /// The instruction was poisoned: its CO-RE relocation had no target.
+    #[error(
+        "the instruction is poisoned: the kernel types in use have no `{0}`; \
+         guard it with bpf_core_field_exists() or give other types"
+    )]
+    Poisoned(String),
+    /// An instruction that means nothing in this kind of program.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Too many objects alive.
+    #[error("{0}")]
+    Space(#[from] SpaceFull),
+}
+
+/// Why a helper can't go on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HelperProblem {
+    /// There is no implementation.
+    #[error(
+        "no implementation here; supply one: \
+         `vm.mock_helper(\"{0}\", |call| Ok(0))`"
+    )]
+    Missing(&'static str),
+    /// There is no such helper.
+    #[error("Linux 6.18 has helpers 1 to 211 only")]
+    Unknown,
+    /// Memory that an argument points to.
+    #[error("argument {arg}: {fault}")]
+    Access {
+        /// The argument, from 1.
+        arg: usize,
+        /// What is wrong with it.
+        fault: AccessFault,
+    },
+    /// An argument that is not what the prototype says.
+    #[error("argument {arg} is {found}, {wanted} wanted")]
+    Argument {
+        /// The argument, from 1.
+        arg: usize,
+        /// What it is.
+        found: Pointer,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// Anything else, in words.
+    #[error("{0}")]
+    Other(String),
+    /// A function that the helper called back stopped.
+    #[error("in its callback: {0}")]
+    Callback(Box<Fault>),
+}
+
+impl Fault {
+    /// A fault at an instruction of `program`, with what is known of the place.
+    #[must_use]
+    pub fn at(program: &Program, pc: Pc, insn: String, kind: FaultKind) -> Self {
+        Self {
+            program: program.name.clone(),
+            function: program.subprogram(pc).map(|sub| sub.name.clone()),
+            pc,
+            insn,
+            source: program.source(pc).map(|line| Source {
+                file: line.file.into(),
+                line: line.line,
+                column: line.column,
+                text: line.text.into(),
+            }),
+            core_access: program.core_access(pc).map(|access| access.path.clone()),
+            kind,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "program {}: {}", self.program, self.kind)?;
+        write!(f, "\n  at instruction {}: {}", self.pc, self.insn)?;
+        if let Some(function) = &self.function
+            && *function != self.program
+        {
+            write!(f, " (in {function})")?;
+        }
+        if let Some(source) = &self.source {
+            write!(f, "\n  at {}:{}", source.file, source.line)?;
+            if source.column > 0 {
+                write!(f, ":{}", source.column)?;
+            }
+            write!(f, ": {}", source.text)?;
+        }
+        if let Some(access) = &self.core_access {
+            write!(f, "\n  where C accesses {access}")?;
+        }
+        Ok(())
+    }
+}

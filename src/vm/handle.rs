@@ -1,0 +1,28 @@
+//! Names for what lives in a machine.
+
+/// Defines a handle: an index into a table of the machine.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The handle as an index.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+handle!(
+    /// A map in a machine, as the kernel's map id is one in the kernel. Several
+    /// objects may share it.
+    MapHandle
+);
+handle!(
+    /// A program in a machine, as the kernel's program id is one in the kernel.
+    ProgramHandle
+);

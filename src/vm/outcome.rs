@@ -1,0 +1,144 @@
+//! What came of an event.
+
+use super::memory::Pointer;
+use crate::util::Errno;
+
+/// What came of firing an event: what each program returned, and what it left
+/// outside of its maps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// The programs that ran, in order.
+    pub runs: Vec<Run>,
+    /// Programs that did not run because one was active on the same CPU.
+    pub missed: u64,
+    /// Whether the event goes on to the perf buffer: for tracepoints and kprobes
+    /// the AND of what the programs returned is not 0 (`trace_call_bpf`).
+    pub passed: bool,
+    /// What programs gave out, in order.
+    pub outputs: Vec<Output>,
+    /// The context's bytes afterwards.
+    pub context: Vec<u8>,
+    /// The packet's bytes afterwards, for types that have one.
+    pub packet: Option<Vec<u8>>,
+    /// Uses of map elements that had been deleted: allowed by the kernel,
+    /// suspicious to a test. At most 16 are kept.
+    pub stale: Vec<Pointer>,
+}
+
+/// One program's part in an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The program's name.
+    pub program: String,
+    /// Register r0 at the end.
+    pub r0: u64,
+    /// Instructions executed.
+    pub insns: u64,
+}
+
+impl Run {
+    /// What the kernel sees of r0: the low 32 bits (`bpf_prog_run`).
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel truncates")]
+    pub const fn returned(&self) -> u32 {
+        self.r0 as u32
+    }
+}
+
+/// Something that a program gave to the outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// A line for `trace_pipe`, without its newline where it ends in one.
+    Printk(String),
+    /// A record for a perf buffer (`bpf_perf_event_output`).
+    Perf {
+        /// Name of the `BPF_MAP_TYPE_PERF_EVENT_ARRAY` map.
+        map: String,
+        /// The CPU whose buffer got it.
+        cpu: u32,
+        /// The bytes.
+        data: Vec<u8>,
+    },
+    /// A record for a ring buffer, as committed. It also waits in the map until
+    /// the test takes it.
+    RingBuf {
+        /// Name of the `BPF_MAP_TYPE_RINGBUF` map.
+        map: String,
+        /// The bytes.
+        data: Vec<u8>,
+    },
+    /// A record that found no room.
+    Lost {
+        /// Name of the map.
+        map: String,
+        /// What the program was told.
+        error: Errno,
+    },
+    /// A signal for the current task (`bpf_send_signal`).
+    Signal(u32),
+}
+
+impl Outcome {
+    /// What a program returned, the low 32 bits of r0; `None` where it did not
+    /// run. The first run counts where it ran more than once.
+    #[must_use]
+    pub fn returned(&self, program: &str) -> Option<u32> {
+        self.run(program).map(Run::returned)
+    }
+
+    /// A program's run.
+    #[must_use]
+    pub fn run(&self, program: &str) -> Option<&Run> {
+        self.runs.iter().find(|run| run.program == program)
+    }
+
+    /// The lines that programs printed with `bpf_printk`, in order.
+    pub fn printk(&self) -> impl Iterator<Item = &str> {
+        self.outputs.iter().filter_map(|output| match output {
+            Output::Printk(line) => Some(line.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The records that went to a ring buffer or perf buffer of this name.
+    pub fn records(&self, of: &str) -> impl Iterator<Item = &[u8]> {
+        self.outputs.iter().filter_map(move |output| match output {
+            Output::Perf { map, data, .. } | Output::RingBuf { map, data } if map == of => {
+                Some(data.as_slice())
+            }
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_and_outputs_by_name() {
+        let outcome = Outcome {
+            runs: vec![Run {
+                program: "p".into(),
+                r0: 0xffff_ffff_0000_0001,
+                insns: 2,
+            }],
+            outputs: vec![
+                Output::Printk("hello".into()),
+                Output::RingBuf {
+                    map: "rb".into(),
+                    data: vec![1],
+                },
+                Output::RingBuf {
+                    map: "other".into(),
+                    data: vec![2],
+                },
+            ],
+            ..Outcome::default()
+        };
+        assert_eq!(outcome.returned("p"), Some(1));
+        assert_eq!(outcome.returned("q"), None);
+        assert_eq!(outcome.printk().collect::<Vec<_>>(), ["hello"]);
+        assert_eq!(outcome.records("rb").collect::<Vec<_>>(), [[1]]);
+    }
+}
