@@ -5,9 +5,9 @@ use std::fmt;
 use thiserror::Error;
 
 use super::memory::{AccessFault, Pointer, SpaceFull};
-use crate::isa::DecodeError;
+use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
-use crate::util::Pc;
+use crate::util::{HelperId, Pc, TypeId};
 
 /// A program did something that the machine refuses: what, at which instruction,
 /// on which line of the C source.
@@ -61,25 +61,28 @@ pub enum FaultKind {
     #[error("more than {0} nested calls")]
     Depth(usize),
     /// A helper can't do what it was asked.
-    #[error("helper {name}: {problem}")]
+    #[error("helper {}: {problem}", crate::spec::helper_name(*.helper))]
     Helper {
-        /// The helper's name, `bpf_map_lookup_elem`, or `helper 999`.
-        name: String,
+        /// The helper.
+        helper: HelperId,
         /// What is wrong.
         problem: HelperProblem,
     },
     /// A kernel function that is not there.
-    #[error("kernel function {0} has no implementation here; supply one with `Vm::mock_kfunc`")]
-    Kfunc(String),
+    #[error("the kernel function with BTF id {0} has no implementation here")]
+    Kfunc(TypeId),
     /// The instruction was poisoned: its CO-RE relocation had no target.
     #[error(
         "the instruction is poisoned: the kernel types in use have no `{0}`; \
          guard it with bpf_core_field_exists() or give other types"
     )]
     Poisoned(String),
-    /// An instruction that means nothing in this kind of program.
-    #[error("{0}")]
-    Unsupported(String),
+    /// A call through a register or of a callback that leads nowhere.
+    #[error("{0} is no function of this program to call")]
+    NoFunction(Pointer),
+    /// A 64-bit immediate that names nothing here.
+    #[error("{}", no_object(.0))]
+    NoObject(Pseudo),
     /// Too many objects alive.
     #[error("{0}")]
     Space(#[from] SpaceFull),
@@ -121,6 +124,21 @@ pub enum HelperProblem {
     /// A function that the helper called back stopped.
     #[error("in its callback: {0}")]
     Callback(Box<Fault>),
+}
+
+/// Why a 64-bit immediate has no value.
+fn no_object(pseudo: &Pseudo) -> String {
+    match pseudo {
+        Pseudo::MapIdx { index } => format!("the program has no map {index}"),
+        Pseudo::MapIdxValue { index, .. } => {
+            format!("the program has no map {index} whose value has an address")
+        }
+        Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
+            format!("map file descriptor {fd} means nothing here: maps go by index")
+        }
+        Pseudo::BtfId { id, .. } => format!("the kernel variable with BTF id {id} is not there"),
+        Pseudo::Func { rel } => format!("there is no function {rel} instructions on"),
+    }
 }
 
 impl Fault {
