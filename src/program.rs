@@ -1,0 +1,231 @@
+//! The plain data that travels between the stages: what `object` makes, the
+//! verifier judges, the engines run and the kernel loads. No behaviour beyond
+//! looking things up in it.
+
+use std::sync::Arc;
+
+use crate::btf::{Btf, FuncInfo, LineInfo};
+use crate::isa::RawInsn;
+use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
+use crate::util::{MapId, Pc, TypeId};
+
+/// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
+/// with maps as definitions in place of file descriptors.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Name of the C function, whole (the kernel keeps 15 bytes of it).
+    pub name: String,
+    /// The ELF section it stands in, such as `tp/syscalls/sys_enter_write`.
+    pub section: String,
+    /// Program type.
+    pub prog_type: ProgType,
+    /// `expected_attach_type` of the load, where the type has one.
+    pub expected_attach_type: Option<AttachType>,
+    /// What follows the prefix in the section name: `syscalls/sys_enter_write`.
+    pub attach_target: Option<String>,
+    /// Kernel function, tracepoint or hook for types that attach through BTF.
+    pub attach_btf_id: Option<TypeId>,
+    /// `prog_flags` of the load.
+    pub flags: ProgFlags,
+    /// License string; GPL-only helpers ask for a GPL-compatible one.
+    pub license: String,
+    /// The slots of the main program, then those of each subprogram that it
+    /// reaches. A 64-bit immediate that names a map carries the pseudo source
+    /// `BPF_PSEUDO_MAP_IDX` or `BPF_PSEUDO_MAP_IDX_VALUE`, and its `imm` is a
+    /// [`MapId`] (the kernel's `fd_array`, of which `maps` is ours).
+    pub insns: Vec<RawInsn>,
+    /// Where each function begins, the main program first, in rising order.
+    pub subprograms: Vec<Subprogram>,
+    /// The maps of the object that this program comes from, all of them, so that
+    /// a [`MapId`] means the same in each of the object's programs.
+    pub maps: Arc<[MapDef]>,
+    /// The program's BTF, to which types in `maps`, `subprograms` and `lines` refer.
+    pub btf: Option<Btf>,
+    /// `func_info` records for the kernel, instruction offsets in slots.
+    pub func_info: Vec<FuncInfo>,
+    /// `line_info` records in rising order, instruction offsets in slots.
+    pub lines: Vec<LineInfo>,
+    /// The C accesses that CO-RE relocated, in rising order.
+    pub accesses: Vec<CoreAccess>,
+}
+
+/// A function of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subprogram {
+    /// Name of the C function.
+    pub name: String,
+    /// Its first instruction.
+    pub start: Pc,
+    /// Its `BTF_KIND_FUNC`.
+    pub type_id: Option<TypeId>,
+    /// A function with global linkage is verified on its own, a static one in
+    /// the context of each call.
+    pub global: bool,
+}
+
+/// An instruction that a CO-RE relocation touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreAccess {
+    /// The instruction.
+    pub pc: Pc,
+    /// The access as in C: `task_struct.real_parent.tgid`.
+    pub path: String,
+    /// Whether the target's BTF has no such thing: the instruction is then
+    /// poisoned, as libbpf does, and fails when it is verified or run.
+    pub poisoned: bool,
+}
+
+/// A map as an object declares it: what `bpf(BPF_MAP_CREATE)` would be given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapDef {
+    /// Name, whole (the kernel keeps 15 bytes of it).
+    pub name: String,
+    /// Map type.
+    pub map_type: MapType,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value (of one CPU's, for per-CPU types).
+    pub value_size: u32,
+    /// The most entries; bytes of data for ring buffers.
+    pub max_entries: u32,
+    /// `map_flags`.
+    pub flags: MapFlags,
+    /// `map_extra`: number of hash functions of a bloom filter, address of an arena.
+    pub extra: u64,
+    /// Type of the key in the object's BTF.
+    pub key_type: Option<TypeId>,
+    /// Type of the value in the object's BTF.
+    pub value_type: Option<TypeId>,
+    /// The shape of the maps that a map of maps holds.
+    pub inner: Option<Box<MapDef>>,
+    /// What the map holds at the start.
+    pub initial: Vec<Initial>,
+    /// Whether user space can't change it after loading (`BPF_MAP_FREEZE`).
+    pub frozen: bool,
+    /// Where it is pinned when loaded.
+    pub pinning: Pinning,
+    /// What in the object it comes from.
+    pub origin: MapOrigin,
+}
+
+/// An entry that a map holds before the first program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Initial {
+    /// A key and a value in bytes.
+    Bytes {
+        /// `key_size` bytes.
+        key: Vec<u8>,
+        /// `value_size` bytes.
+        value: Vec<u8>,
+    },
+    /// A map of the same object, in a map of maps.
+    Map {
+        /// Index in the outer map.
+        index: u32,
+        /// The inner map.
+        map: MapId,
+    },
+    /// A program of the same object, in a prog array.
+    Program {
+        /// Index in the array.
+        index: u32,
+        /// The program's name.
+        name: String,
+    },
+}
+
+/// Whether and how a map outlives the process that loads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pinning {
+    /// `LIBBPF_PIN_NONE`.
+    #[default]
+    None,
+    /// `LIBBPF_PIN_BY_NAME`: shared by name below the pin path.
+    ByName,
+}
+
+/// What in an object a map stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum MapOrigin {
+    /// A declaration in `.maps` or the legacy `maps` section.
+    #[default]
+    Declared,
+    /// Global data: the whole section of this name (`.rodata.str`, `.bss`).
+    Section(String),
+    /// The values of `__kconfig` externs.
+    Kconfig,
+    /// A `struct_ops` definition in the section of this name.
+    StructOps(String),
+}
+
+/// A place in the C source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceLine<'a> {
+    /// File name as the compiler wrote it.
+    pub file: &'a str,
+    /// The line's text.
+    pub text: &'a str,
+    /// Line number, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 where unknown.
+    pub column: u32,
+}
+
+impl Program {
+    /// The C source line of the instruction at `pc`, from BTF.ext.
+    #[must_use]
+    pub fn source(&self, pc: Pc) -> Option<SourceLine<'_>> {
+        let after = self.lines.partition_point(|line| line.pc <= pc);
+        let line = self.lines.get(after.checked_sub(1)?)?;
+        let btf = self.btf.as_ref()?;
+        Some(SourceLine {
+            file: btf.string(line.file_name_off)?,
+            text: btf.string(line.line_off)?.trim_start(),
+            line: line.line(),
+            column: line.column(),
+        })
+    }
+
+    /// The function that holds `pc`.
+    #[must_use]
+    pub fn subprogram(&self, pc: Pc) -> Option<&Subprogram> {
+        let after = self.subprograms.partition_point(|sub| sub.start <= pc);
+        self.subprograms.get(after.checked_sub(1)?)
+    }
+
+    /// The CO-RE access that the instruction at `pc` was compiled from.
+    #[must_use]
+    pub fn core_access(&self, pc: Pc) -> Option<&CoreAccess> {
+        let at = self.accesses.binary_search_by_key(&pc, |a| a.pc).ok()?;
+        self.accesses.get(at)
+    }
+}
+
+impl MapDef {
+    /// A map of a type and its sizes, everything else empty.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        map_type: MapType,
+        key_size: u32,
+        value_size: u32,
+        max_entries: u32,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            map_type,
+            key_size,
+            value_size,
+            max_entries,
+            flags: MapFlags::empty(),
+            extra: 0,
+            key_type: None,
+            value_type: None,
+            inner: None,
+            initial: Vec::new(),
+            frozen: false,
+            pinning: Pinning::None,
+            origin: MapOrigin::Declared,
+        }
+    }
+}
