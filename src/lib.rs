@@ -1,4 +1,5 @@
 //! bpflab: a BPF program at home without a kernel.
 
+pub mod btf;
 pub mod isa;
 pub mod util;
