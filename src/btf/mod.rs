@@ -10,6 +10,7 @@
 mod blob;
 mod builder;
 mod check;
+mod edit;
 mod error;
 mod kind;
 mod names;
@@ -17,6 +18,7 @@ mod types;
 
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
+pub use edit::Editor;
 pub use error::{BtfError, Problem, TypeFault};
 pub use kind::Kind;
 pub use names::essential_name;
