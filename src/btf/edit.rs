@@ -1,7 +1,7 @@
 //! Changing what a loader changes in an object's BTF before the kernel sees it:
-//! sizes and offsets in sections, linkage, the type of a variable. The number and
-//! order of types and strings stay, so that ids and string offsets elsewhere
-//! (`.BTF.ext`) stay true.
+//! sizes and offsets in sections, linkage, the type of a variable. Types and strings
+//! are only added at the end, so that ids and string offsets elsewhere (`.BTF.ext`)
+//! stay true.
 
 use super::blob::{self, Btf};
 use super::check::join_info;
@@ -18,6 +18,7 @@ pub struct Editor {
     words: Vec<u32>,
     /// Where the record of each own type starts in `words`.
     starts: Vec<usize>,
+    strings: String,
 }
 
 impl Editor {
@@ -34,6 +35,7 @@ impl Editor {
             btf: btf.clone(),
             words,
             starts,
+            strings: btf.own_strings().to_owned(),
         }
     }
 
@@ -86,13 +88,30 @@ impl Editor {
         self.set(id, Kind::FuncProto, HEADER_WORDS + param * 2, name);
     }
 
+    /// Adds a string at the end; returns its offset.
+    pub fn add_string(&mut self, string: &str) -> u32 {
+        let end = self.btf.string_end() as usize - self.btf.own_strings().len();
+        let offset = end + self.strings.len();
+        self.strings.push_str(string);
+        self.strings.push('\0');
+        u32::try_from(offset).unwrap_or(u32::MAX)
+    }
+
+    /// Adds a variable at the end; `name` is the offset of a string of the table.
+    pub fn add_variable(&mut self, name: u32, ty: TypeId, linkage: Linkage) -> TypeId {
+        let id = self.btf.first_id().index() + self.starts.len();
+        self.starts.push(self.words.len());
+        let info = join_info(Kind::Var, 0, false);
+        self.words.extend([name, info, ty.0, linkage as u32]);
+        TypeId::from_index(id)
+    }
+
     /// The changed table.
     ///
     /// # Errors
     /// [`BtfError`] when a change broke a rule that [`Btf::parse`] checks.
     pub fn finish(&self) -> Result<Btf, BtfError> {
-        let strings = self.btf.own_strings();
-        let bytes = blob::to_bytes(&self.words, strings.as_bytes());
+        let bytes = blob::to_bytes(&self.words, self.strings.as_bytes());
         match self.btf.base() {
             Some(base) => Btf::parse_split(&bytes, base),
             None => Btf::parse(&bytes),
@@ -125,6 +144,8 @@ mod tests {
         editor.set_variable_type(variable, long);
         editor.set_section_size(int, 1);
         editor.set_section_size(TypeId(99), 1);
+        let name = editor.add_string("new");
+        let added = editor.add_variable(name, long, Linkage::Global);
         let after = editor.finish().unwrap();
 
         assert_eq!(after.ty(section).size(), Some(16));
@@ -133,7 +154,9 @@ mod tests {
         assert_eq!(after.ty(variable).linkage(), Some(Linkage::Global));
         assert_eq!(after.ty(variable).target_id(), Some(long));
         assert_eq!(after.ty(int).size(), Some(4), "another kind stays");
-        assert_eq!(after.count(), before.count());
+        assert_eq!(after.count(), before.count() + 1);
+        assert_eq!(after.ty(added).name(), "new");
+        assert_eq!(after.ty(added).target_id(), Some(long));
         let same = Editor::new(&before).finish().unwrap();
         assert_eq!(same.to_bytes(), before.to_bytes());
     }
