@@ -240,6 +240,11 @@ impl Btf {
         })
     }
 
+    /// The own string section.
+    pub(super) fn own_strings(&self) -> &str {
+        &self.0.strings
+    }
+
     /// The bytes of this table (without the base's), as they were read but for
     /// gaps and for what [`Btf::string`] says of broken UTF-8.
     #[must_use]
