@@ -1,7 +1,14 @@
 //! bpflab: a BPF program at home without a kernel.
 
 pub mod btf;
+pub mod harness;
+pub mod interp;
 pub mod isa;
+pub mod object;
+pub mod program;
 pub mod spec;
 pub mod util;
 pub mod vm;
+
+pub use harness::{Error, Result, Vm};
+pub use object::{Object, ObjectError};
