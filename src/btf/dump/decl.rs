@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::kind::Kind;
 use super::super::types::Type;
 use super::names::{identifier, is_basic};
-use super::{DumpError, Dumper};
+use super::{DumpError, Dumper, is_builtin};
 use crate::util::TypeId;
 
 /// Longest chain of pointers, arrays, functions and qualifiers of one declaration.
@@ -106,6 +106,7 @@ impl Dumper<'_> {
                     // GCC marks pointers to functions that don't return as volatile.
                     qualifiers = Qualifiers::default();
                 }
+                Kind::Typedef if is_builtin(ty) && ty.target_id() != Some(TypeId(0)) => {}
                 _ => return self.base(ty, &qualifiers, &declarator, level),
             }
             ty = ty.target().unwrap_or(self.btf.ty(TypeId(0)));

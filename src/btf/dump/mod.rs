@@ -44,6 +44,15 @@ pub enum DumpError {
     Write(#[from] fmt::Error),
 }
 
+/// The one typedef that clang refuses to see defined, because it has its own.
+const BUILTIN_VA_LIST: &str = "__builtin_va_list";
+
+/// Whether this is the compiler's own typedef. It is written as what it stands for
+/// on the machine that the BTF describes: BPF's own has another size.
+fn is_builtin(ty: Type<'_>) -> bool {
+    ty.kind() == Kind::Typedef && ty.name() == BUILTIN_VA_LIST
+}
+
 /// What has been written of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -283,6 +292,9 @@ impl<'a> Dumper<'a> {
                 }
                 Ok(())
             }
+            Kind::Typedef if is_builtin(ty) => {
+                self.need(ty.target_id().unwrap_or_default(), within, complete)
+            }
             Kind::Typedef => self.typedef(ty, complete),
             _ => Ok(()),
         }
@@ -325,17 +337,14 @@ impl<'a> Dumper<'a> {
             State::Open => return Err(DumpError::TooDeep(id)),
             State::Unseen | State::Declared => {
                 self.set(id, State::Open);
-                // The compiler's own, which clang refuses to see defined.
-                if ty.name() != "__builtin_va_list" {
-                    self.need(target, TypeId(0), false)?;
-                    let name = self.names.of(ty).into_owned();
-                    let declaration = match (ty.name(), target) {
-                        // Old GCC says `void` here.
-                        ("__gnuc_va_list", TypeId(0)) => format!("__builtin_va_list {name}"),
-                        _ => self.declaration(target, &name, 0)?,
-                    };
-                    write!(self.out, "typedef {declaration};\n\n")?;
-                }
+                self.need(target, TypeId(0), false)?;
+                let name = self.names.of(ty).into_owned();
+                let declaration = match (ty.name(), target) {
+                    // Old GCC says `void` here.
+                    ("__gnuc_va_list", TypeId(0)) => format!("{BUILTIN_VA_LIST} {name}"),
+                    _ => self.declaration(target, &name, 0)?,
+                };
+                write!(self.out, "typedef {declaration};\n\n")?;
                 self.set(id, State::Defined);
             }
             State::Defined => {}
