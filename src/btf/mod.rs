@@ -10,6 +10,7 @@
 mod blob;
 mod builder;
 mod check;
+mod dump;
 mod error;
 mod ext;
 mod kind;
@@ -20,6 +21,7 @@ mod types;
 
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
+pub use dump::DumpError;
 pub use error::{BtfError, Problem, TypeFault};
 pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
 pub use kind::Kind;
