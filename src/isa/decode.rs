@@ -84,6 +84,27 @@ pub struct DecodeError {
     pub problem: Problem,
 }
 
+impl DecodeError {
+    /// Whether the kernel finds this before it walks the program, wherever the
+    /// instruction stands (`resolve_pseudo_ldimm64`). It finds the others only on a
+    /// path that is walked: in dead code they do no harm.
+    #[must_use]
+    pub const fn is_structural(&self) -> bool {
+        match self.field {
+            Field::Opcode | Field::SecondSlot | Field::SecondImm => true,
+            Field::Imm => self.raw.opcode & class::MASK == class::LDX,
+            Field::Src => self.raw.opcode == LD_IMM64,
+            Field::Dst | Field::Off => false,
+        }
+    }
+
+    /// Whether the instruction has a second slot: it loads a 64-bit immediate.
+    #[must_use]
+    pub const fn has_second_slot(&self) -> bool {
+        self.raw.opcode == LD_IMM64
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

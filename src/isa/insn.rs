@@ -1,5 +1,7 @@
 //! The decoded instruction.
 
+use super::opcode::{class, op};
+use super::raw::RawInsn;
 use super::reg::{Reg, RegSet};
 use super::table::{
     AluOp, AtomicOp, EndianOp, EndianSize, IsaVersion, JumpOp, Pseudo, SignedSize, Size, Width,
@@ -184,6 +186,25 @@ pub enum Flow {
     Branch(i64),
     /// Nowhere in this subprogram.
     Exit,
+}
+
+impl Flow {
+    /// Where control can go from a slot, judged by its opcode and offset alone: it
+    /// may have other fields that no instruction has.
+    #[must_use]
+    pub fn of_raw(raw: RawInsn, pc: Pc) -> Self {
+        let class = raw.opcode & class::MASK;
+        if class != class::JMP && class != class::JMP32 {
+            return Self::Next;
+        }
+        match raw.opcode & op::MASK {
+            op::CALL => Self::Next,
+            op::EXIT => Self::Exit,
+            op::JA if class == class::JMP32 => Self::Goto(target(pc, raw.imm)),
+            op::JA => Self::Goto(target(pc, i32::from(raw.off))),
+            _ => Self::Branch(target(pc, i32::from(raw.off))),
+        }
+    }
 }
 
 impl Insn {

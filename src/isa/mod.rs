@@ -2,17 +2,24 @@
 
 #[cfg(test)]
 mod arbitrary;
+mod code;
 mod decode;
+mod display;
 mod encode;
+mod eval;
 mod insn;
+mod names;
 mod opcode;
 mod raw;
 mod reg;
 mod table;
 
+pub use code::Code;
 pub use decode::{DecodeError, Field, Problem, decode, decode_all, decode_program};
+pub use display::{Text, disassemble};
 pub use encode::{Encoded, encode};
 pub use insn::{CallTarget, Flow, Insn, Operand};
+pub use names::{Names, NoNames};
 pub use raw::RawInsn;
 pub use reg::{Reg, RegSet};
 pub use table::{

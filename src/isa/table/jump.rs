@@ -15,7 +15,7 @@ macro_rules! for_each_jump_op {
             Eq "Equal." { 0x10, "==", V1, Ne, Eq, |a, b| a == b }
             Gt "Greater, unsigned." { 0x20, ">", V1, Le, Lt, |a, b| a > b }
             Ge "Greater or equal, unsigned." { 0x30, ">=", V1, Lt, Le, |a, b| a >= b }
-            Set "Some bit is set in both." { 0x40, "&", V1, none, Set, |a, b| a & b != 0 }
+            Set "Some bit is set in both." { 0x40, "&", V1, none, Set, |a, b| (a & b) != 0 }
             Ne "Not equal." { 0x50, "!=", V1, Eq, Ne, |a, b| a != b }
             Sgt "Greater, signed." {
                 0x60, "s>", V1, Sle, Slt, |a, b| a.cast_signed() > b.cast_signed()
