@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::btf::{Btf, FuncInfo, LineInfo};
+use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine};
 use crate::isa::RawInsn;
 use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
 use crate::util::{MapId, Pc, TypeId};
@@ -44,9 +44,9 @@ pub struct Program {
     /// The BTF to which `attach_btf_id`, calls of kernel functions and addresses of
     /// kernel variables refer: the kernel's that the program was relocated for.
     pub kernel_btf: Option<Btf>,
-    /// `func_info` records for the kernel, instruction offsets in slots.
+    /// `func_info` records as the kernel takes them: offsets in slots, not bytes.
     pub func_info: Vec<FuncInfo>,
-    /// `line_info` records in rising order, instruction offsets in slots.
+    /// `line_info` records in rising order, offsets in slots, not bytes.
     pub lines: Vec<LineInfo>,
     /// The C accesses that CO-RE relocated, in rising order.
     pub accesses: Vec<CoreAccess>,
@@ -196,19 +196,6 @@ pub enum MapOrigin {
     StructOps(String),
 }
 
-/// A place in the C source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceLine<'a> {
-    /// File name as the compiler wrote it.
-    pub file: &'a str,
-    /// The line's text.
-    pub text: &'a str,
-    /// Line number, from 1.
-    pub line: u32,
-    /// Column, from 1; 0 where unknown.
-    pub column: u32,
-}
-
 impl Program {
     /// A program of these instructions and nothing else: no maps, no BTF, one
     /// function. What it needs more is filled in field by field.
@@ -259,15 +246,9 @@ impl Program {
     /// The C source line of the instruction at `pc`, from BTF.ext.
     #[must_use]
     pub fn source(&self, pc: Pc) -> Option<SourceLine<'_>> {
-        let after = self.lines.partition_point(|line| line.pc <= pc);
+        let after = self.lines.partition_point(|line| line.insn_off <= pc.0);
         let line = self.lines.get(after.checked_sub(1)?)?;
-        let btf = self.btf.as_ref()?;
-        Some(SourceLine {
-            file: btf.string(line.file_name_off)?,
-            text: btf.string(line.line_off)?.trim_start(),
-            line: line.line(),
-            column: line.column(),
-        })
+        Some(line.source(self.btf.as_ref()?))
     }
 
     /// The function that holds `pc`.

@@ -9,7 +9,7 @@ use super::error::{ObjectError, Problem};
 use super::image::{Binding, Image};
 use super::kconfig;
 use super::model::{Extern, ExternKind};
-use super::types::resolve;
+use super::types::{self, resolve};
 use crate::btf::{Btf, Kind, Linkage, Type};
 use crate::util::TypeId;
 
@@ -88,7 +88,7 @@ pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, O
 /// The section that each variable or function in `.kconfig` and `.ksyms` is in.
 fn homes(btf: &Btf) -> FxHashMap<TypeId, &'static str> {
     let of = |name| {
-        let section = btf.find(name, Kind::Datasec);
+        let section = types::section(btf, name);
         let places = section.into_iter().flat_map(|section| section.variables());
         places.map(move |place| (place.ty, name))
     };

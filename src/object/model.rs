@@ -3,8 +3,6 @@
 //! as often as programs are asked for.
 
 use std::ops::Range;
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
 use super::error::{ObjectError, Problem};
@@ -67,11 +65,11 @@ pub(super) struct Code {
     pub insns: Vec<RawInsn>,
     /// In rising order of slots.
     pub relocations: Vec<Reloc>,
-    /// `func_info`, in rising order.
+    /// `func_info`, in rising order, offsets in slots.
     pub functions: Vec<FuncInfo>,
-    /// `line_info`, in rising order.
+    /// `line_info`, in rising order, offsets in slots.
     pub lines: Vec<LineInfo>,
-    /// CO-RE relocations, in rising order.
+    /// CO-RE relocations, in rising order, offsets in slots.
     pub core: Vec<CoreRelo>,
 }
 
@@ -233,9 +231,6 @@ impl Object {
     }
 
     /// Adds a map.
-    ///
-    /// # Errors
-    /// Never in practice: a file that large can't be opened.
     pub(super) fn add_map(&mut self, map: MapDef) -> MapId {
         let id = MapId::from_index(self.maps.len());
         self.maps.push(map);

@@ -3,20 +3,10 @@
 use crate::btf::{Btf, Kind, Type};
 use crate::util::TypeId;
 
-/// How many typedefs and qualifiers are looked through: the kernel's limit
-/// (`MAX_RESOLVE_DEPTH`, `kernel/bpf/btf.c`). Hostile BTF has endless chains.
-const MAX_DEPTH: usize = 32;
-
-/// The type under typedefs and qualifiers.
+/// The type under typedefs and qualifiers; `void` for an endless chain of them, so
+/// that whoever expects a kind doesn't find it.
 pub(super) fn resolve(btf: &Btf, id: TypeId) -> Type<'_> {
-    let mut ty = btf.ty(id);
-    for _ in 0..MAX_DEPTH {
-        match ty.target() {
-            Some(target) if ty.kind().is_modifier() => ty = target,
-            _ => break,
-        }
-    }
-    ty
+    btf.resolve(id).unwrap_or_else(|_| btf.ty(TypeId(0)))
 }
 
 /// The first section of this name.
