@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::image::Image;
 use crate::isa::{CallTarget, Insn, Reg};
-use crate::spec::{self, helpers, limits};
+use crate::spec::{helpers, limits};
 use crate::util::{HelperId, Pc};
 use crate::vm::helpers::{Call, Callbacks};
 use crate::vm::memory::{Address, Region, SharedBytes};
@@ -138,7 +138,7 @@ impl Run<'_> {
             let Some(slot) = self.image.insn(at) else {
                 return Err(self.fault(at, FaultKind::OutOfProgram(at)));
             };
-            let insn = match *slot {
+            let insn = match slot {
                 Ok(insn) => insn,
                 Err(error) => return Err(self.fault(at, error.into())),
             };
@@ -318,7 +318,7 @@ impl Run<'_> {
 
     fn fault(&self, at: i64, kind: FaultKind) -> Fault {
         let insn = match self.image.insn(at) {
-            Some(Ok(insn)) => spec::disassemble(*insn, pc(at)),
+            Some(Ok(insn)) => insn.text(&**self.image.program()).to_string(),
             Some(Err(error)) => format!("{:?}", error.raw),
             None => "none".into(),
         };

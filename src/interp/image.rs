@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::isa::{DecodeError, Insn, decode};
+use crate::isa::{Code, DecodeError, Insn};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::vm::memory::{Address, Region, SpaceFull};
@@ -13,9 +13,7 @@ use crate::vm::{Machine, MapHandle};
 #[derive(Debug)]
 pub struct Image {
     program: Arc<Program>,
-    /// An entry a slot, so that a jump finds its target by number. The second
-    /// slot of a 64-bit immediate decodes to an error, as a jump to it deserves.
-    code: Vec<Result<Insn, DecodeError>>,
+    code: Code,
     maps: Vec<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
@@ -33,9 +31,6 @@ impl Image {
         maps: Vec<MapHandle>,
         machine: &mut Machine,
     ) -> Result<Self, SpaceFull> {
-        let code = (0..program.insns.len())
-            .map(|at| decode(program.insns.get(at..).unwrap_or_default(), Pc::from_index(at)))
-            .collect();
         let functions = Region::opaque(format!("function of {}", program.name));
         let stack_of = |name: &str| Arc::from(format!("stack of {name}"));
         let mut frame_names: Vec<_> =
@@ -44,7 +39,7 @@ impl Image {
             frame_names.push(stack_of(&program.name));
         }
         Ok(Self {
-            code,
+            code: Code::new(&program.insns),
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
@@ -64,9 +59,10 @@ impl Image {
         &self.maps
     }
 
-    /// The instruction at a slot; `None` outside of the program.
-    pub(super) fn insn(&self, at: i64) -> Option<&Result<Insn, DecodeError>> {
-        self.code.get(usize::try_from(at).ok()?)
+    /// The instruction at a slot; `None` outside of the program and in the middle
+    /// of a 64-bit immediate.
+    pub(super) fn insn(&self, at: i64) -> Option<Result<Insn, DecodeError>> {
+        self.code.get(Pc(u32::try_from(at).ok()?))
     }
 
     /// What a register holds for the function at a slot.

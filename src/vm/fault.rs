@@ -52,7 +52,7 @@ pub enum FaultKind {
     #[error("{0}")]
     Decode(#[from] DecodeError),
     /// Execution left the program.
-    #[error("execution runs past the program's last instruction or jumps out of it, to {0}")]
+    #[error("execution leaves the program, for instruction {0}")]
     OutOfProgram(i64),
     /// The budget is used up.
     #[error("the budget of {0} instructions is used up: an endless loop?")]
