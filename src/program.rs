@@ -2,12 +2,13 @@
 //! verifier judges, the engines run and the kernel loads. No behaviour beyond
 //! looking things up in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine};
-use crate::isa::RawInsn;
-use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
-use crate::util::{MapId, Pc, TypeId};
+use crate::isa::{Names, Pseudo, RawInsn};
+use crate::spec::{helpers, AttachType, MapFlags, MapType, ProgFlags, ProgType};
+use crate::util::{HelperId, MapId, Pc, TypeId};
 
 /// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
 /// with maps as definitions in place of file descriptors.
@@ -305,5 +306,31 @@ impl MapDef {
             Initial::Bytes { key: at, value } if at == key => Some(&**value),
             _ => None,
         })
+    }
+}
+
+/// Names of helpers, maps and kernel functions for an instruction's text.
+impl Names for Program {
+    fn helper(&self, id: HelperId) -> Option<Cow<'_, str>> {
+        Some(format!("bpf_{}", helpers::helper(id)?.name).into())
+    }
+
+    fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Cow<'_, str>> {
+        let btf = self.kernel_btf.as_ref().filter(|_| fd_index == 0)?;
+        Some(btf.get(id)?.name().into())
+    }
+
+    fn pseudo(&self, source: Pseudo) -> Option<Cow<'_, str>> {
+        match source {
+            Pseudo::MapIdx { index } => Some(format!("map[{}]", self.map(MapId(index))?.name).into()),
+            Pseudo::MapIdxValue { index, off } => {
+                Some(format!("map[{}][0]+{off}", self.map(MapId(index))?.name).into())
+            }
+            _ => None,
+        }
+    }
+
+    fn helper_named(&self, name: &str) -> Option<HelperId> {
+        Some(helpers::helper_by_name(name)?.id)
     }
 }

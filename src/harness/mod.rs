@@ -19,6 +19,7 @@ use std::sync::Arc;
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::program::{Program, SharedMap};
+use crate::spec::helpers;
 use crate::vm::helpers::Call;
 use crate::vm::{HelperProblem, Machine, MapHandle, World};
 
@@ -127,7 +128,7 @@ impl Vm {
         name: &str,
         body: impl FnMut(&mut Call<'_>) -> std::result::Result<u64, HelperProblem> + Send + 'static,
     ) -> Result<&mut Self> {
-        let helper = crate::spec::helper_by_name(name);
+        let helper = helpers::helper_by_name(name);
         let helper = helper.ok_or_else(|| Error::NoHelper(name.to_owned()))?;
         self.machine.mock_helper(helper.id, Box::new(body));
         Ok(self)

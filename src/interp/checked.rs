@@ -182,7 +182,7 @@ impl Run<'_> {
                 let to = insn.subprogram_target(pc(at)).unwrap_or(-1);
                 self.call_subprogram(machine, at, to)
             }
-            CallTarget::Helper(helpers::TAIL_CALL) => Ok(self.tail_call(machine)),
+            CallTarget::Helper(helpers::id::tail_call) => Ok(self.tail_call(machine)),
             CallTarget::Helper(helper) => self.call_helper(machine, at, helper),
             CallTarget::Kfunc { id, .. } => Err(self.fault(at, FaultKind::Kfunc(id))),
         }

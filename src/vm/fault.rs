@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::memory::{AccessFault, Pointer, SpaceFull};
 use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
+use crate::spec::helpers;
 use crate::util::{HelperId, Pc, TypeId};
 
 /// A program did something that the machine refuses: what, at which instruction,
@@ -61,7 +62,7 @@ pub enum FaultKind {
     #[error("more than {0} nested calls")]
     Depth(usize),
     /// A helper can't do what it was asked.
-    #[error("helper {}: {problem}", crate::spec::helper_name(*.helper))]
+    #[error("helper {}: {problem}", helper_name(*.helper))]
     Helper {
         /// The helper.
         helper: HelperId,
@@ -124,6 +125,11 @@ pub enum HelperProblem {
     /// A function that the helper called back stopped.
     #[error("in its callback: {0}")]
     Callback(Box<Fault>),
+}
+
+/// A helper's name in C, or its number.
+fn helper_name(id: HelperId) -> String {
+    helpers::helper(id).map_or_else(|| format!("number {id}"), |h| format!("bpf_{}", h.name))
 }
 
 /// Why a 64-bit immediate has no value.
