@@ -10,6 +10,7 @@
 mod blob;
 mod builder;
 mod check;
+mod dump;
 mod edit;
 mod error;
 mod ext;
@@ -18,9 +19,11 @@ mod layout;
 mod names;
 mod path;
 mod types;
+mod value;
 
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
+pub use dump::DumpError;
 pub use edit::Editor;
 pub use error::{BtfError, Problem, TypeFault};
 pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
@@ -29,6 +32,7 @@ pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;
 pub use path::{Field, PathError};
 pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
+pub use value::{SetError, Value, ValueError, ValueProblem};
 
 #[cfg(test)]
 mod tests;

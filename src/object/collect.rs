@@ -9,6 +9,7 @@ use super::image::{Binding, Home, Image, Section, SectionKind, SymbolKind};
 use super::maps_data::{self, DataKind};
 use super::model::{Code, Entry, Function, Object};
 use super::relocs::{self, Homes, SectionUse};
+use super::types::Sections;
 use super::{btf_fixup, maps_btf, maps_legacy, struct_ops};
 use crate::btf::{Btf, BtfExt, Kind, Record, Records};
 use crate::isa::RawInsn;
@@ -182,11 +183,12 @@ fn hand_out<T: Record>(
 /// Every map, in libbpf's order: declared ones, data, configuration, `struct_ops`.
 fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()> {
     let btf = object.btf.clone();
+    let types = Sections::new(btf.as_ref());
     if let Some((index, section)) = image.find(maps_btf::SECTION) {
-        let btf = btf.as_ref().ok_or_else(|| {
-            ObjectError::section(maps_btf::SECTION, 0, Problem::NoBtf)
-        })?;
-        let declared = maps_btf::collect(btf, section.size)?;
+        if btf.is_none() {
+            return Err(ObjectError::section(maps_btf::SECTION, 0, Problem::NoBtf));
+        }
+        let declared = maps_btf::collect(&types, section.size)?;
         let mut values = Vec::new();
         for map in declared {
             let id = object.add_map(map.map);
@@ -213,7 +215,7 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
         if let Some(kind) = maps_data::kind_of(section)
             && section.size > 0
         {
-            let map = maps_data::map(&object.name, section, kind, btf.as_ref())?;
+            let map = maps_data::map(&object.name, section, kind, types.get(&section.name))?;
             let id = object.add_map(map);
             set_home(homes, index, SectionUse::Data(id));
         }
@@ -225,20 +227,20 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
             externs::KCONFIG,
             size,
             DataKind::ReadOnly,
-            btf.as_ref(),
+            types.get(externs::KCONFIG),
             MapOrigin::Kconfig,
         );
         object.add_map(map);
     }
     for (index, section) in image.sections.iter().enumerate() {
         if section.kind == SectionKind::Bits && struct_ops::is_section(&section.name) {
-            for table in struct_ops::collect(section, btf.as_ref())? {
+            for table in struct_ops::collect(section, &types)? {
                 let id = object.add_map(table.map);
                 homes.maps.insert((index, u64::from(table.offset)), id);
             }
         }
     }
-    object.globals = maps_data::globals(image, btf.as_ref(), |section| {
+    object.globals = maps_data::globals(image, &types, |section| {
         match homes.of(section) {
             SectionUse::Data(map) => Some(map),
             _ => None,
@@ -430,19 +432,24 @@ fn relocations(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<
 fn exception_callbacks(object: &mut Object) {
     const TAG: &str = "exception_callback:";
     let Some(btf) = &object.btf else { return };
-    for tag in btf.own_types().filter(|ty| ty.kind() == Kind::DeclTag) {
-        let callback = tag.name().strip_prefix(TAG);
-        let (Some(callback), None, Some(main)) = (callback, tag.component(), tag.target()) else {
-            continue;
-        };
-        let found = object.functions.iter().position(|function| {
-            let is_text = object.code.get(function.code).is_some_and(|code| code.name == TEXT);
-            is_text && !function.local && function.name == callback
-        });
-        let entry = object.entries.iter_mut().find(|entry| entry.name == main.name());
-        if let (Some(found), Some(entry)) = (found, entry) {
-            entry.exception_callback = Some(found);
-        }
+    let mut tags = btf
+        .own_types()
+        .filter(|ty| ty.kind() == Kind::DeclTag && ty.component().is_none())
+        .filter_map(|ty| Some((ty.target()?.name(), ty.name().strip_prefix(TAG)?)))
+        .peekable();
+    if tags.peek().is_none() {
+        return;
+    }
+    let in_text = object.functions.iter().enumerate().filter(|(_, function)| {
+        !function.local && object.code.get(function.code).is_some_and(|code| code.name == TEXT)
+    });
+    let callbacks: FxHashMap<&str, usize> =
+        in_text.map(|(index, function)| (&*function.name, index)).collect();
+    let of: FxHashMap<&str, usize> = tags
+        .filter_map(|(main, name)| Some((main, *callbacks.get(name)?)))
+        .collect();
+    for entry in &mut object.entries {
+        entry.exception_callback = of.get(&*entry.name).copied();
     }
 }
 
