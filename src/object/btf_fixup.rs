@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::externs::{KCONFIG, KSYMS, kconfig_size};
-use super::image::{Binding, Image, Symbol, SymbolKind};
+use super::image::{Binding, Image, Section, Symbol, SymbolKind};
 use super::model::{Extern, ExternKind};
 use crate::btf::{Btf, BtfError, Editor, Encoding, Kind, Linkage, Type, Variable};
 use crate::util::TypeId;
@@ -27,12 +27,14 @@ pub(super) fn complete(
     externs: &[Extern],
 ) -> Result<Btf, BtfError> {
     let symbols = Symbols::new(image);
+    let named = image.sections.iter().rev();
+    let sections = named.map(|section| (&*section.name, section)).collect();
     let mut editor = Editor::new(btf);
     for ty in btf.own_types() {
         match (ty.kind(), ty.linkage()) {
             (Kind::Datasec, _) if ty.name() == KCONFIG => kconfig(&mut editor, ty, externs),
             (Kind::Datasec, _) if ty.name() == KSYMS => ksyms(&mut editor, ty),
-            (Kind::Datasec, _) => data(&mut editor, ty, image, &symbols),
+            (Kind::Datasec, _) => data(&mut editor, ty, &sections, &symbols),
             (Kind::Func, Some(Linkage::Global)) if symbols.hides(SymbolKind::Function, ty.name()) => {
                 editor.set_linkage(ty.id(), Linkage::Static);
             }
@@ -64,10 +66,15 @@ impl<'a> Symbols<'a> {
 }
 
 /// A section of the file. What the static linker filled in already stays.
-fn data(editor: &mut Editor, section: Type<'_>, image: &Image<'_>, symbols: &Symbols<'_>) {
+fn data(
+    editor: &mut Editor,
+    section: Type<'_>,
+    sections: &FxHashMap<&str, &Section<'_>>,
+    symbols: &Symbols<'_>,
+) {
     let unfinished = section.size() == Some(0);
     if unfinished
-        && let Some((_, found)) = image.find(section.name())
+        && let Some(found) = sections.get(section.name())
         && let Ok(size) = u32::try_from(found.size)
     {
         editor.set_section_size(section.id(), size);

@@ -9,7 +9,7 @@ use super::error::{ObjectError, Problem};
 use super::image::{Binding, Image};
 use super::kconfig;
 use super::model::{Extern, ExternKind};
-use super::types::{self, resolve};
+use super::types::{Sections, resolve};
 use crate::btf::{Btf, Kind, Linkage, Type};
 use crate::util::TypeId;
 
@@ -26,7 +26,7 @@ pub(super) type Externs = (Vec<Extern>, FxHashMap<usize, usize>);
 /// # Errors
 /// A `__kconfig` variable of a type that kconfig has no values for.
 pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, ObjectError> {
-    let homes = btf.map(homes).unwrap_or_default();
+    let homes = homes(&Sections::new(btf));
     let mut found = Vec::new();
     for (index, symbol) in image.symbols.iter().enumerate() {
         if !symbol.is_extern() {
@@ -86,10 +86,9 @@ pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, O
 }
 
 /// The section that each variable or function in `.kconfig` and `.ksyms` is in.
-fn homes(btf: &Btf) -> FxHashMap<TypeId, &'static str> {
+fn homes(sections: &Sections<'_>) -> FxHashMap<TypeId, &'static str> {
     let of = |name| {
-        let section = types::section(btf, name);
-        let places = section.into_iter().flat_map(|section| section.variables());
+        let places = sections.get(name).into_iter().flat_map(|section| section.variables());
         places.map(move |place| (place.ty, name))
     };
     of(KCONFIG).chain(of(KSYMS)).collect()

@@ -2,7 +2,7 @@
 //! map's attributes in their types (libbpf, `parse_btf_map_def`).
 
 use super::error::{ObjectError, Problem};
-use super::types::resolve;
+use super::types::{Sections, resolve};
 use crate::btf::{Btf, Kind, Linkage, Member, Type, Variable};
 use crate::program::{MapDef, Pinning};
 use crate::spec::{MapFlags, MapType, limits};
@@ -33,8 +33,8 @@ pub(super) struct Declared {
 ///
 /// # Errors
 /// A declaration that libbpf wouldn't take, by the map's name.
-pub(super) fn collect(btf: &Btf, section_size: u64) -> Result<Vec<Declared>> {
-    let Some(section) = super::types::section(btf, SECTION) else {
+pub(super) fn collect(sections: &Sections<'_>, section_size: u64) -> Result<Vec<Declared>> {
+    let Some(section) = sections.get(SECTION) else {
         let text = "BTF has no section of this name".to_owned();
         return Err(ObjectError::section(SECTION, 0, Problem::Btf(text)));
     };
@@ -42,7 +42,7 @@ pub(super) fn collect(btf: &Btf, section_size: u64) -> Result<Vec<Declared>> {
     places.sort_by_key(|place| place.offset);
     places
         .into_iter()
-        .map(|place| declared(btf, place, section_size))
+        .map(|place| declared(section.btf(), place, section_size))
         .collect()
 }
 

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::error::{ObjectError, Problem};
 use super::image::{Image, Section, SectionKind, SymbolKind, Home, Binding};
 use super::model::{Global, prefix};
-use super::types;
-use crate::btf::{Btf, Linkage, Type};
+use super::types::Sections;
+use crate::btf::{Linkage, Type};
 use crate::program::{Initial, MapDef, MapOrigin};
 use crate::spec::{MapFlags, MapType, limits};
 use crate::util::{MapId, TypeId};
@@ -46,7 +48,7 @@ pub(super) fn kind_of(section: &Section<'_>) -> Option<DataKind> {
     }
 }
 
-/// The map of a section of data.
+/// The map of a section of data; `ty` is the section's type.
 ///
 /// # Errors
 /// A section of more than 4 GiB.
@@ -54,14 +56,14 @@ pub(super) fn map(
     object: &str,
     section: &Section<'_>,
     kind: DataKind,
-    btf: Option<&Btf>,
+    ty: Option<Type<'_>>,
 ) -> Result<MapDef, ObjectError> {
     let size = u32::try_from(section.size).map_err(|_| {
         let text = format!("{:#x} bytes; a map's value has at most 4 GiB", section.size);
         ObjectError::section(&section.name, 0, Problem::Malformed(text))
     })?;
     let origin = MapOrigin::Section(section.name.clone().into_owned());
-    let mut map = define(object, &section.name, size, kind, btf, origin);
+    let mut map = define(object, &section.name, size, kind, ty, origin);
     if !section.data.is_empty() {
         map.initial = vec![initial(Arc::from(&*section.data))];
     }
@@ -74,10 +76,9 @@ pub(super) fn define(
     section: &str,
     size: u32,
     kind: DataKind,
-    btf: Option<&Btf>,
+    ty: Option<Type<'_>>,
     origin: MapOrigin,
 ) -> MapDef {
-    let ty = btf.and_then(|btf| types::section(btf, section));
     let mut map = MapDef::new(map_name(object, section), MapType::Array, KEY_SIZE, size, 1);
     map.value_type = ty.map(|ty| ty.id());
     map.origin = origin;
@@ -123,10 +124,10 @@ fn map_name(object: &str, section: &str) -> String {
 /// The variables of the sections that became maps, `map_of` says which did.
 pub(super) fn globals(
     image: &Image<'_>,
-    btf: Option<&Btf>,
+    sections: &Sections<'_>,
     map_of: impl Fn(usize) -> Option<MapId>,
 ) -> Vec<Global> {
-    let types = variables(image, btf);
+    let types = variables(image, sections);
     let mut globals = Vec::new();
     for symbol in &image.symbols {
         let Home::Section(section) = symbol.home else {
@@ -158,19 +159,18 @@ pub(super) fn globals(
 /// The types of variables by section, offset and name.
 fn variables<'a>(
     image: &Image<'_>,
-    btf: Option<&'a Btf>,
-) -> rustc_hash::FxHashMap<(usize, u32, &'a str), TypeId> {
-    let mut types = rustc_hash::FxHashMap::default();
-    let Some(btf) = btf else { return types };
+    sections: &Sections<'a>,
+) -> FxHashMap<(usize, u32, &'a str), TypeId> {
+    let mut types = FxHashMap::default();
     for (index, section) in image.sections.iter().enumerate() {
         if kind_of(section).is_none() {
             continue;
         }
-        let Some(ty) = types::section(btf, &section.name) else {
+        let Some(ty) = sections.get(&section.name) else {
             continue;
         };
         for place in ty.variables() {
-            let variable = btf.ty(place.ty);
+            let variable = ty.btf().ty(place.ty);
             if let Some(of) = variable.target_id() {
                 types.insert((index, place.offset, variable.name()), of);
             }

@@ -81,8 +81,8 @@ pub(super) struct Function {
     pub code: usize,
     /// Its slots.
     pub slots: Range<usize>,
-    /// Global linkage, unhidden: verified on its own.
-    pub global: bool,
+    /// `static`.
+    pub local: bool,
 }
 
 /// A relocation of an instruction, with its symbol looked up.
@@ -127,6 +127,8 @@ pub struct Entry {
     pub(super) flags: ProgFlags,
     /// `struct_ops`: the type whose member it implements, and the member.
     pub(super) member: Option<(String, String)>,
+    /// Index in [`Object::functions`] of what runs when it throws.
+    pub(super) exception_callback: Option<usize>,
 }
 
 /// A variable or function that the object declares and does not define.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::error::{ObjectError, Problem};
 use super::image::{Home, Image, Relocation, Symbol, SymbolKind};
 use super::model::{Object, Reloc, RelocTarget};
+use super::slots::{CALL, LOAD_64};
 use super::struct_ops::Members;
 use crate::isa::RawInsn;
 use crate::program::Initial;
@@ -15,10 +16,6 @@ use crate::util::MapId;
 
 /// Bytes of a pointer in a map's `values`.
 const POINTER: u64 = 8;
-/// `BPF_JMP | BPF_CALL`.
-const CALL: u8 = 0x85;
-/// `BPF_LD | BPF_IMM | BPF_DW`.
-const LOAD_64: u8 = 0x18;
 
 /// What became of each section.
 #[derive(Debug, Default)]
@@ -27,6 +24,8 @@ pub(super) struct Homes {
     pub sections: Vec<SectionUse>,
     /// Maps by section and offset of their declaration.
     pub maps: FxHashMap<(usize, u64), MapId>,
+    /// The `values` of declared maps: first byte, end, map; in rising order.
+    pub values: Vec<(u64, u64, MapId)>,
     /// Externs by symbol number.
     pub externs: FxHashMap<usize, usize>,
 }
@@ -49,6 +48,13 @@ impl Homes {
     /// What the section of this number became.
     pub fn of(&self, section: usize) -> SectionUse {
         self.sections.get(section).copied().unwrap_or_default()
+    }
+
+    /// The map in whose `values` a byte of the section of maps is, and how far.
+    fn value(&self, byte: u64) -> Option<(MapId, u64)> {
+        let after = self.values.partition_point(|(start, ..)| *start <= byte);
+        let &(start, end, map) = self.values.get(after.checked_sub(1)?)?;
+        (byte < end).then(|| (map, byte - start))
     }
 }
 
@@ -156,8 +162,6 @@ fn target(
 
 /// Fills in the `values` of maps of maps and of programs.
 ///
-/// `values` tells for a byte of the section which map's values it is in, and how far.
-///
 /// # Errors
 /// A value that is no map or program of the object.
 pub(super) fn of_maps(
@@ -166,7 +170,6 @@ pub(super) fn of_maps(
     homes: &Homes,
     section: usize,
     entries: &[Relocation],
-    values: impl Fn(u64) -> Option<(MapId, u64)>,
 ) -> Result<(), ObjectError> {
     for entry in entries {
         let fault = |text: String| {
@@ -177,7 +180,7 @@ pub(super) fn of_maps(
             continue;
         };
         let name = image.symbol_name(symbol);
-        let slot = values(entry.offset).filter(|(_, byte)| byte % POINTER == 0);
+        let slot = homes.value(entry.offset).filter(|(_, byte)| byte % POINTER == 0);
         let place = slot.and_then(|(map, byte)| Some((map, u32::try_from(byte / POINTER).ok()?)));
         let Some((id, index)) = place else {
             return Err(fault(format!("'{name}' isn't in the values of a map")));
@@ -265,8 +268,6 @@ pub(super) fn of_tables(
         entry.member.get_or_insert_with(|| (ty.to_owned(), member.to_owned()));
         let name = entry.name.clone();
         if let Some(table) = object.maps.get_mut(map.index()) {
-            // A program of a table is loaded if any of its tables is made.
-            entry.autoload |= table.autocreate;
             let index = u32::try_from(index).unwrap_or(u32::MAX);
             table.initial.push(Initial::Program { index, name });
         }

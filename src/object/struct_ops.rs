@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::error::{ObjectError, Problem};
 use super::image::Section;
 use super::maps_data;
-use super::types::{self, resolve};
+use super::types::{Sections, resolve};
 use crate::btf::{Btf, Kind};
 use crate::program::{MapDef, MapOrigin};
 use crate::spec::{MapFlags, MapType};
@@ -35,12 +35,14 @@ pub(super) struct Declared {
 ///
 /// # Errors
 /// No BTF for the section, or a variable that is no struct of its size.
-pub(super) fn collect(section: &Section<'_>, btf: Option<&Btf>) -> Result<Vec<Declared>, ObjectError> {
+pub(super) fn collect(
+    section: &Section<'_>,
+    sections: &Sections<'_>,
+) -> Result<Vec<Declared>, ObjectError> {
     let fault = |offset: u32, problem| {
         ObjectError::section(&section.name, u64::from(offset), problem)
     };
-    let btf = btf.ok_or_else(|| fault(0, Problem::NoBtf))?;
-    let Some(ty) = types::section(btf, &section.name) else {
+    let Some(ty) = sections.get(&section.name) else {
         let text = "BTF has no section of this name".to_owned();
         return Err(fault(0, Problem::Btf(text)));
     };
@@ -50,6 +52,7 @@ pub(super) fn collect(section: &Section<'_>, btf: Option<&Btf>) -> Result<Vec<De
     };
     let mut tables = Vec::new();
     for place in ty.variables() {
+        let btf = ty.btf();
         let variable = btf.ty(place.ty);
         let shape = resolve(btf, variable.target_id().unwrap_or_default());
         let (Kind::Struct, Some(size)) = (shape.kind(), shape.size()) else {
