@@ -1,5 +1,6 @@
 //! bpflab: a BPF program at home without a kernel.
 
+pub mod btf;
 pub mod isa;
 pub mod util;
 pub mod vm;
