@@ -2,5 +2,6 @@
 
 pub mod btf;
 pub mod isa;
+pub mod spec;
 pub mod util;
 pub mod vm;
