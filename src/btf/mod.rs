@@ -11,15 +11,21 @@ mod blob;
 mod builder;
 mod check;
 mod error;
+mod ext;
 mod kind;
+mod layout;
 mod names;
+mod path;
 mod types;
 
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
 pub use error::{BtfError, Problem, TypeFault};
+pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
 pub use kind::Kind;
+pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;
+pub use path::{Field, PathError};
 pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
 
 #[cfg(test)]
