@@ -4,6 +4,7 @@ use super::Vm;
 use super::error::{Error, Result};
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType};
+use crate::vm::ProgramHandle;
 
 /// A place in the kernel that programs are attached to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,6 +16,14 @@ pub enum AttachPoint {
     RawTracepoint(String),
     /// Any other hook, by program type and what the section name says of it.
     Hook(ProgType, Option<String>),
+}
+
+/// An attached program's place, and its turn there.
+#[derive(Debug, Clone)]
+pub(super) struct Attached {
+    pub point: AttachPoint,
+    /// Rises with each attachment.
+    pub order: u64,
 }
 
 impl AttachPoint {
@@ -64,7 +73,7 @@ impl Vm {
                 image.section
             ),
         })?;
-        self.attached[handle.index()] = Some(point);
+        self.set_attached(handle, point);
         Ok(())
     }
 
@@ -77,8 +86,16 @@ impl Vm {
         let handle = self.program_handle(program)?;
         let mut aimed = Program::clone(self.images[handle.index()].program());
         aimed.attach_target = Some(target.to_owned());
-        self.attached[handle.index()] = AttachPoint::of(&aimed);
+        if let Some(point) = AttachPoint::of(&aimed) {
+            self.set_attached(handle, point);
+        }
         Ok(())
+    }
+
+    fn set_attached(&mut self, program: ProgramHandle, point: AttachPoint) {
+        self.attachments += 1;
+        let order = self.attachments;
+        self.attached[program.index()] = Some(Attached { point, order });
     }
 
     /// Detaches a program; events no longer fire it.

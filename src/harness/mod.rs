@@ -11,6 +11,7 @@ mod fire;
 mod load;
 mod map;
 
+pub use attach::AttachPoint;
 pub use error::{Error, Result};
 pub use map::MapView;
 
@@ -49,7 +50,9 @@ pub struct Vm {
     /// By program handle.
     images: Vec<Arc<Image>>,
     /// By program handle: where the program is attached.
-    attached: Vec<Option<attach::AttachPoint>>,
+    attached: Vec<Option<attach::Attached>>,
+    /// How often a program has been attached.
+    attachments: u64,
     /// Maps that later objects may share.
     shared: Vec<(Sharing, MapHandle)>,
     /// Types of the kernel that events are laid out by.
@@ -75,6 +78,7 @@ impl Vm {
             checked: Checked::new(),
             images: Vec::new(),
             attached: Vec::new(),
+            attachments: 0,
             shared: Vec::new(),
             kernel_btf: None,
             budget: Budget::default(),
