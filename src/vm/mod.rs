@@ -1,15 +1,12 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
-<<<<<<< HEAD
+pub mod events;
 mod fault;
 mod handle;
 pub mod helpers;
 mod machine;
 pub mod maps;
-=======
-pub mod events;
->>>>>>> events
 pub mod memory;
 mod outcome;
 mod world;
