@@ -10,8 +10,6 @@
 mod blob;
 mod builder;
 mod check;
-mod edit;
-mod dump;
 mod dump;
 mod edit;
 mod error;
@@ -25,8 +23,6 @@ mod value;
 
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
-pub use edit::Editor;
-pub use dump::DumpError;
 pub use dump::DumpError;
 pub use edit::Editor;
 pub use error::{BtfError, Problem, TypeFault};

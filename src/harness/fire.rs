@@ -200,7 +200,7 @@ impl AttachPoint {
             | (Self::RawTracepoint(target), EventKind::RawTracepoint) => target == event.name(),
             (Self::Hook(_, target), EventKind::Function) => target.as_deref() == Some(event.name()),
             (Self::Hook(prog_type, _), EventKind::Packet | EventKind::Context(_)) => {
-                *prog_type != ProgType::Tracing
+                prog_type != ProgType::Tracing
             }
             _ => false,
         }

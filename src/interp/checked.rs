@@ -209,7 +209,7 @@ impl Run<'_> {
         if depth == limits::MAX_CALL_FRAMES {
             return Err(self.fault(from, FaultKind::Depth(depth)));
         }
-        let size = limits::MAX_BPF_STACK;
+        let size = limits::STACK_SIZE;
         let frame = match self.stack.get(depth) {
             Some(&used) => machine.space.renew(used),
             None => {

@@ -1,7 +1,7 @@
 //! What an instruction does to registers and memory.
 
 use super::checked::{Next, Run};
-use crate::isa::{AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width};
+use crate::isa::{AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, movsx, neg, sign_extend32};
 use crate::vm::{FaultKind, Machine};
 
 impl Run<'_> {
@@ -18,10 +18,10 @@ impl Run<'_> {
                 self.set(dst, result);
             }
             Insn::MovSx { width, from, dst, src } => {
-                self.set(dst, width.truncate(from.extend(self.reg(src))));
+                self.set(dst, movsx(width, from, self.reg(src)));
             }
             Insn::Neg { width, dst } => {
-                self.set(dst, width.truncate(self.reg(dst).wrapping_neg()));
+                self.set(dst, neg(width, self.reg(dst)));
             }
             Insn::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
             // Both address spaces are one here: the arena is a region like any other.
@@ -69,7 +69,7 @@ impl Run<'_> {
     fn operand(&self, operand: Operand) -> u64 {
         match operand {
             Operand::Reg(reg) => self.reg(reg),
-            Operand::Imm(imm) => i64::from(imm).cast_unsigned(),
+            Operand::Imm(imm) => sign_extend32(imm),
         }
     }
 

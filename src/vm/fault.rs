@@ -12,7 +12,7 @@ use crate::util::{HelperId, Pc, TypeId};
 
 /// A program did something that the machine refuses: what, at which instruction,
 /// on which line of the C source.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The program's name.
     pub program: String,
@@ -167,6 +167,8 @@ impl Fault {
         }
     }
 }
+
+impl std::error::Error for Fault {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

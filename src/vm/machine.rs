@@ -187,6 +187,11 @@ impl Machine {
         std::mem::take(&mut self.outputs)
     }
 
+    /// Puts a function of the test in place of a helper's body.
+    pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
+        self.mocks.insert(helper, body);
+    }
+
     /// Says what a register points to, in words.
     #[must_use]
     pub fn pointer(&self, register: u64) -> Pointer {
