@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod arbitrary;
 mod asm;
+mod cfg;
 mod code;
 mod decode;
 mod display;
@@ -16,6 +17,7 @@ mod reg;
 mod table;
 
 pub use asm::{AsmError, AsmErrorKind, Assembly, assemble, assemble_with};
+pub use cfg::{Block, BlockId, Cfg, CfgError, Subprogram};
 pub use code::Code;
 pub use decode::{DecodeError, Field, Problem, decode, decode_all, decode_program};
 pub use display::{Text, disassemble};
