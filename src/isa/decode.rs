@@ -98,6 +98,32 @@ impl DecodeError {
         }
     }
 
+    /// The instruction with its reserved fields cleared, if that makes one of it: what
+    /// the kernel prints in its log before it refuses the slot.
+    #[must_use]
+    pub fn repaired(&self) -> Option<Insn> {
+        let mut error = *self;
+        let fields = [Field::Dst, Field::Src, Field::Off, Field::Imm];
+        for _ in fields {
+            if error.problem != Problem::Reserved || self.has_second_slot() {
+                return None;
+            }
+            let mut raw = error.raw;
+            match error.field {
+                Field::Dst => raw.regs &= 0xf0,
+                Field::Src => raw.regs &= 0x0f,
+                Field::Off => raw.off = 0,
+                Field::Imm => raw.imm = 0,
+                Field::Opcode | Field::SecondSlot | Field::SecondImm => return None,
+            }
+            match decode(&[raw], self.pc) {
+                Ok(insn) => return Some(insn),
+                Err(next) => error = next,
+            }
+        }
+        None
+    }
+
     /// Whether the instruction has a second slot: it loads a 64-bit immediate.
     #[must_use]
     pub const fn has_second_slot(&self) -> bool {
@@ -727,6 +753,33 @@ mod tests {
                 .ends_with("immediate of the second slot 5 is reserved and must be 0")
         );
         assert!(decode(&[], Pc(0)).is_err());
+    }
+
+    #[test]
+    fn reserved_fields_are_cleared_for_the_log() {
+        let repaired = |raw| decode(&[raw], Pc(0)).unwrap_err().repaired();
+        let text = |raw| repaired(raw).unwrap().to_string();
+        assert_eq!(text(RawInsn::new(0x0f, 1, 2, 0, 9)), "r1 += r2");
+        assert_eq!(text(RawInsn::new(0x87, 3, 2, 7, 9)), "r3 = -r3");
+        assert_eq!(text(RawInsn::new(0x05, 3, 2, 7, 9)), "goto pc+7");
+        assert_eq!(repaired(RawInsn::new(0xbf, 1, 12, 0, 0)), None);
+        assert_eq!(repaired(RawInsn::new(0xff, 1, 2, 0, 0)), None);
+    }
+
+    /// The same that `resolve_pseudo_ldimm64` refuses.
+    #[test]
+    fn some_errors_count_in_dead_code_too() {
+        let structural = |raw| {
+            decode(&[raw, RawInsn::default()], Pc(0))
+                .unwrap_err()
+                .is_structural()
+        };
+        assert!(structural(RawInsn::new(0xff, 0, 0, 0, 0)));
+        assert!(structural(RawInsn::new(0x79, 0, 1, 0, 5)));
+        assert!(structural(RawInsn::new(0x18, 0, 9, 0, 5)));
+        assert!(!structural(RawInsn::new(0x18, 0, 0, 1, 5)));
+        assert!(!structural(RawInsn::new(0x0f, 1, 2, 0, 9)));
+        assert!(!structural(RawInsn::new(0xdb, 1, 2, 0, 9)));
     }
 
     /// What the kernel never looks at must not make a difference.
