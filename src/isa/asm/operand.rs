@@ -19,9 +19,9 @@ pub(super) fn named(word: &str) -> Option<(Width, Reg)> {
     let width = *Width::ALL
         .iter()
         .find(|width| word.starts_with(width.letter()))?;
-    let reg = Reg::ALL
-        .into_iter()
-        .find(|reg| reg.to_string()[1..] == word[1..])?;
+    let digits = word.get(1..)?;
+    let plain = digits == "0" || !digits.starts_with('0');
+    let reg = Reg::from_number(digits.parse().ok().filter(|_| plain)?)?;
     Some((width, reg))
 }
 

@@ -78,11 +78,15 @@ pub(super) fn source<'a>(
         }));
     }
     if let Some(insn) = endian(cursor, word, dst)? {
+        whole_only(&start, width)?;
         return Ok(Item::Insn(insn));
     }
     cursor.word();
     match word {
-        "addr_space_cast" => addr_space_cast(cursor, dst),
+        "addr_space_cast" => {
+            whole_only(&start, width)?;
+            addr_space_cast(cursor, dst)
+        }
         "load_acquire" => {
             cursor.expect("(")?;
             let Place { size, base, off } = unsigned_place(cursor)?;
@@ -96,12 +100,14 @@ pub(super) fn source<'a>(
             })
         }
         "map" | "btf" | "subprog" => {
+            whole_only(&start, width)?;
             let source = pseudo(cursor, word)?;
             Ok(Insn::LoadPseudo { dst, source })
         }
-        _ if cursor.eat("(") => atomic(cursor, start, word, dst),
+        _ if cursor.eat("(") => atomic(cursor, start, word, (width, dst)),
         // The address of a function: `r1 = callback ll`.
         _ if cursor.eat("ll") => {
+            whole_only(&start, width)?;
             let insn = Insn::LoadPseudo {
                 dst,
                 source: Pseudo::Func { rel: 0 },
@@ -185,9 +191,7 @@ fn load(cursor: &mut Cursor<'_>, start: Cursor<'_>, width: Width, dst: Reg) -> P
     let Place { base, off, .. } = place;
     match place.size {
         Type::Signed(from) => {
-            if width == Width::W32 {
-                return Err(start.expected("a 64-bit register on the left"));
-            }
+            whole_only(&start, width)?;
             Ok(Insn::LoadSx {
                 from,
                 dst,
@@ -209,10 +213,19 @@ fn load(cursor: &mut Cursor<'_>, start: Cursor<'_>, width: Width, dst: Reg) -> P
 
 /// A `w` register takes no 64-bit value.
 fn narrow_only(start: &Cursor<'_>, width: Width, size: Size) -> Parsed<()> {
-    if width == Width::W32 && size == Size::Dw {
-        return Err(start.expected("a 64-bit register on the left"));
+    if size == Size::Dw {
+        whole_only(start, width)
+    } else {
+        Ok(())
     }
-    Ok(())
+}
+
+/// Only a whole register can stand on the left.
+fn whole_only(start: &Cursor<'_>, width: Width) -> Parsed<()> {
+    match width {
+        Width::W64 => Ok(()),
+        Width::W32 => Err(start.expected("a 64-bit register on the left")),
+    }
 }
 
 /// `be16 r1`.
@@ -249,7 +262,12 @@ fn addr_space_cast(cursor: &mut Cursor<'_>, dst: Reg) -> Parsed<Insn> {
 
 /// A fetching atomic operation, after its name and parenthesis. The kernel and LLVM
 /// write the same operands; the latter leaves out the type where the name has it.
-fn atomic(cursor: &mut Cursor<'_>, start: Cursor<'_>, word: &str, dst: Reg) -> Parsed<Insn> {
+fn atomic(
+    cursor: &mut Cursor<'_>,
+    start: Cursor<'_>,
+    word: &str,
+    (left, dst): (Width, Reg),
+) -> Parsed<Insn> {
     let matches = |op: AtomicOp, width: Width| {
         let kernel = match width {
             Width::W64 => word.strip_prefix("atomic64_"),
@@ -272,10 +290,13 @@ fn atomic(cursor: &mut Cursor<'_>, start: Cursor<'_>, word: &str, dst: Reg) -> P
         let (_, width) =
             found.ok_or_else(|| place_start.expected("the type that the operation's name says"))?;
         (width, base, off)
+    } else if forms().count() > 1 {
+        return Err(place_start.expected("a type, `(u32 *)` or `(u64 *)`"));
     } else {
         let (base, off) = address(cursor)?;
         (width, base, off)
     };
+    narrow_only(&start, left, width.size())?;
     cursor.expect(",")?;
     if op.compares() {
         let expected = *cursor;
