@@ -1,4 +1,7 @@
 //! bpflab: a BPF program at home without a kernel.
 
+pub mod btf;
 pub mod isa;
+pub mod spec;
 pub mod util;
+pub mod vm;
