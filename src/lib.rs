@@ -2,5 +2,9 @@
 
 pub mod btf;
 pub mod isa;
+pub mod object;
+pub mod program;
 pub mod spec;
 pub mod util;
+
+pub use object::{Object, ObjectError};

@@ -7,7 +7,7 @@ use super::blob::{self, Btf};
 use super::check::join_info;
 use super::error::BtfError;
 use super::kind::{HEADER_WORDS, Kind};
-use super::types::{Linkage, Variable};
+use super::types::{Array, Linkage, Variable};
 use crate::util::TypeId;
 
 /// A copy of a table that can be changed. An edit that doesn't fit the type's kind,
@@ -99,10 +99,20 @@ impl Editor {
 
     /// Adds a variable at the end; `name` is the offset of a string of the table.
     pub fn add_variable(&mut self, name: u32, ty: TypeId, linkage: Linkage) -> TypeId {
+        let info = join_info(Kind::Var, 0, false);
+        self.add(&[name, info, ty.0, linkage as u32])
+    }
+
+    /// Adds an array at the end.
+    pub fn add_array(&mut self, array: Array) -> TypeId {
+        let info = join_info(Kind::Array, 0, false);
+        self.add(&[0, info, 0, array.element.0, array.index.0, array.len])
+    }
+
+    fn add(&mut self, record: &[u32]) -> TypeId {
         let id = self.btf.first_id().index() + self.starts.len();
         self.starts.push(self.words.len());
-        let info = join_info(Kind::Var, 0, false);
-        self.words.extend([name, info, ty.0, linkage as u32]);
+        self.words.extend(record);
         TypeId::from_index(id)
     }
 

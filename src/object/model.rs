@@ -5,7 +5,7 @@
 use std::ops::Range;
 use rustc_hash::FxHashMap;
 
-use super::error::{ObjectError, Problem};
+use super::error::Problem;
 use super::kconfig::{self, Kconfig};
 use super::target::Target;
 use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo};
