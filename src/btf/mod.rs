@@ -18,6 +18,7 @@ mod layout;
 mod names;
 mod path;
 mod types;
+mod value;
 
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
@@ -29,6 +30,7 @@ pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;
 pub use path::{Field, PathError};
 pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
+pub use value::{SetError, Value, ValueError, ValueProblem};
 
 #[cfg(test)]
 mod tests;
