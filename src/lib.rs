@@ -4,7 +4,9 @@ pub mod btf;
 pub mod isa;
 pub mod object;
 pub mod program;
+pub mod report;
 pub mod spec;
 pub mod util;
+pub mod vm;
 
 pub use object::{Object, ObjectError};

@@ -8,6 +8,7 @@
 
 mod attach_type;
 mod flags;
+pub mod helpers;
 pub mod limits;
 mod map_type;
 mod numbered;

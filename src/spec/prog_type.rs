@@ -129,7 +129,7 @@ const fn row(context: ContextKind, family: Family, traits: Traits) -> ProgTypeIn
         context,
         family,
         packet: PacketAccess::None,
-        attach: AttachRule::Any,
+        attach: Any,
         traits,
     }
 }

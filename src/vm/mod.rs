@@ -1,0 +1,6 @@
+//! The machine that a program lives in.
+
+pub mod memory;
+mod world;
+
+pub use world::{Clock, Random, Task, UserMemory, World};
