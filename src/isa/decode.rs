@@ -186,9 +186,10 @@ pub fn decode(slots: &[RawInsn], pc: Pc) -> Result<Insn, DecodeError> {
 pub fn decode_all(slots: &[RawInsn]) -> impl Iterator<Item = (Pc, Result<Insn, DecodeError>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let rest = slots.get(at..).filter(|rest| !rest.is_empty())?;
+        let rest = slots.get(at..)?;
+        let first = rest.first()?;
         let pc = Pc::from_index(at);
-        at += if rest[0].opcode == LD_IMM64 { 2 } else { 1 };
+        at += if first.opcode == LD_IMM64 { 2 } else { 1 };
         Some((pc, decode(rest, pc)))
     })
 }

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod arbitrary;
+mod asm;
+mod cfg;
 mod code;
 mod decode;
 mod display;
@@ -14,10 +16,13 @@ mod raw;
 mod reg;
 mod table;
 
+pub use asm::{AsmError, AsmErrorKind, Assembly, assemble, assemble_with};
+pub use cfg::{Block, BlockId, Cfg, CfgError, Subprogram};
 pub use code::Code;
 pub use decode::{DecodeError, Field, Problem, decode, decode_all, decode_program};
 pub use display::{Text, disassemble};
 pub use encode::{Encoded, encode};
+pub use eval::{low32, movsx, neg, sign_extend32};
 pub use insn::{CallTarget, Flow, Insn, Operand};
 pub use names::{Names, NoNames};
 pub use raw::RawInsn;
