@@ -142,7 +142,11 @@ mod tests {
         let proto = builder.prototype(int, &[]);
         let function = builder.function("f", proto, Linkage::Global);
         let variable = builder.variable("v", int, Linkage::Extern);
-        let place = |offset| Variable { ty: variable, offset, size: 4 };
+        let place = |offset| Variable {
+            ty: variable,
+            offset,
+            size: 4,
+        };
         let section = builder.section(".data", 0, &[place(0)]);
         let before = builder.build().unwrap();
 
@@ -159,7 +163,10 @@ mod tests {
         let after = editor.finish().unwrap();
 
         assert_eq!(after.ty(section).size(), Some(16));
-        assert_eq!(after.ty(section).variables().collect::<Vec<_>>(), [place(8)]);
+        assert_eq!(
+            after.ty(section).variables().collect::<Vec<_>>(),
+            [place(8)]
+        );
         assert_eq!(after.ty(function).linkage(), Some(Linkage::Static));
         assert_eq!(after.ty(variable).linkage(), Some(Linkage::Global));
         assert_eq!(after.ty(variable).target_id(), Some(long));

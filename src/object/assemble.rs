@@ -72,7 +72,13 @@ impl<'a> Assembler<'a> {
     }
 
     /// An error at a slot of a function's section.
-    pub fn fault(&self, function: &Function, code: &Code, slot: usize, problem: Problem) -> ObjectError {
+    pub fn fault(
+        &self,
+        function: &Function,
+        code: &Code,
+        slot: usize,
+        problem: Problem,
+    ) -> ObjectError {
         let line = code
             .lines
             .partition_point(|line| line.insn_off as usize <= slot)
@@ -122,9 +128,12 @@ impl<'a> Assembly<'a> {
                  built from a file of {} bytes",
                 self.with.limit, object.file_size
             );
-            return Err(self
-                .with
-                .fault(function, code, function.slots.start, Problem::TooLarge(text)));
+            return Err(self.with.fault(
+                function,
+                code,
+                function.slots.start,
+                Problem::TooLarge(text),
+            ));
         }
         self.insns.extend(insns);
         self.functions.push((index, start));
@@ -150,11 +159,15 @@ impl<'a> Assembly<'a> {
             while frame.next < frame.function.slots.len() {
                 let slot = frame.function.slots.start + frame.next;
                 let at = frame.start + frame.next;
-                let Some(&insn) = self.insns.get(at) else { break };
+                let Some(&insn) = self.insns.get(at) else {
+                    break;
+                };
                 let target = self.target(&mut frame, slot);
                 let called = self
                     .reference(&frame, slot, at, insn, target)
-                    .map_err(|problem| self.with.fault(frame.function, frame.code, slot, problem))?;
+                    .map_err(|problem| {
+                        self.with.fault(frame.function, frame.code, slot, problem)
+                    })?;
                 frame.next += 1 + usize::from(insn.opcode == slots::LOAD_64);
                 if let Some(function) = called {
                     match self.placed.get(&function) {
@@ -206,9 +219,9 @@ impl<'a> Assembly<'a> {
         }
         let imm = i64::from(insn.imm);
         match target {
-            None if slots::calls_subprogram(insn) => {
-                self.function(frame.function.code, slot as i64 + imm + 1).map(Some)
-            }
+            None if slots::calls_subprogram(insn) => self
+                .function(frame.function.code, slot as i64 + imm + 1)
+                .map(Some),
             None if slots::loads_function(insn) => Err(Problem::Relocation(
                 "the address of a function without a relocation that says which".to_owned(),
             )),
@@ -222,7 +235,9 @@ impl<'a> Assembly<'a> {
                 self.function(*code, *slot as i64 + imm + 1).map(Some)
             }
             Some(RelocTarget::Function { code, offset }) => {
-                let byte = i64::try_from(*offset).unwrap_or(i64::MAX).saturating_add(imm);
+                let byte = i64::try_from(*offset)
+                    .unwrap_or(i64::MAX)
+                    .saturating_add(imm);
                 let size = RawInsn::SIZE as i64;
                 if byte % size != 0 {
                     let text = format!("the address of byte {byte}, where no instruction begins");
@@ -237,7 +252,9 @@ impl<'a> Assembly<'a> {
                 Ok(None)
             }
             Some(RelocTarget::Data { map, offset }) => {
-                let offset = i64::try_from(*offset).unwrap_or(i64::MAX).saturating_add(imm);
+                let offset = i64::try_from(*offset)
+                    .unwrap_or(i64::MAX)
+                    .saturating_add(imm);
                 let offset = i32::try_from(offset).map_err(|_| {
                     Problem::Relocation(format!("offset {offset:#x} in global data"))
                 })?;
@@ -289,7 +306,11 @@ impl<'a> Assembly<'a> {
 
     /// Names a map in a 64-bit immediate, or poisons both slots if it isn't made.
     fn map(&mut self, at: usize, insn: RawInsn, map: MapId, kind: PseudoKind) {
-        let made = self.with.maps.get(map.index()).is_some_and(|map| map.autocreate);
+        let made = self
+            .with
+            .maps
+            .get(map.index())
+            .is_some_and(|map| map.autocreate);
         if made {
             let insn = insn.with_src(kind.src()).with_imm(map.0.cast_signed());
             self.set(at, insn);
@@ -300,8 +321,19 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn external(&mut self, at: usize, insn: RawInsn, index: usize) -> std::result::Result<(), Problem> {
-        let name = || self.with.object.externs.get(index).map_or("?", |ext| &*ext.name);
+    fn external(
+        &mut self,
+        at: usize,
+        insn: RawInsn,
+        index: usize,
+    ) -> std::result::Result<(), Problem> {
+        let name = || {
+            self.with
+                .object
+                .externs
+                .get(index)
+                .map_or("?", |ext| &*ext.name)
+        };
         let is_call = insn.opcode == slots::CALL;
         match self.with.externs.get(index) {
             Some(Resolved::Unresolved(problem)) => {
@@ -321,7 +353,9 @@ impl<'a> Assembly<'a> {
                 return Err(Problem::Relocation(text));
             }
             Some(Resolved::InBtf(id)) => {
-                let insn = insn.with_src(PseudoKind::BtfId.src()).with_imm(id.0.cast_signed());
+                let insn = insn
+                    .with_src(PseudoKind::BtfId.src())
+                    .with_imm(id.0.cast_signed());
                 self.set(at, insn);
                 self.second(at, 0);
             }

@@ -4,6 +4,7 @@
 use super::error::{ObjectError, Place, Problem};
 use super::map_mut::MapMut;
 use super::model::{Entry, Extern, Note, Object, unknown};
+use super::resolve;
 use super::target::Target;
 use crate::btf::Btf;
 use crate::program::{MapDef, MapOrigin};
@@ -77,7 +78,8 @@ impl Object {
     pub fn entry_mut(&mut self, name: &str) -> Result<&mut Entry> {
         let error = self.entry(name).err();
         let found = self.entries.iter_mut().find(|entry| entry.name == name);
-        found.ok_or_else(|| error.unwrap_or_else(|| ObjectError::new(Place::Object, Problem::NoBtf)))
+        found
+            .ok_or_else(|| error.unwrap_or_else(|| ObjectError::new(Place::Object, Problem::NoBtf)))
     }
 
     fn no_entry(&self, name: &str) -> ObjectError {
@@ -155,6 +157,7 @@ impl Object {
     /// [`Object::read_kconfig`].
     pub fn set_kconfig(&mut self, name: &str, value: &str) {
         self.kconfig.set(name, value);
+        resolve::fill_kconfig(self);
     }
 
     /// Takes values for `__kconfig` externs from the text of a configuration file,
@@ -163,9 +166,28 @@ impl Object {
     /// # Errors
     /// A `CONFIG_` line that assigns nothing.
     pub fn read_kconfig(&mut self, text: &str) -> Result<()> {
-        self.kconfig.read(text).map_err(|text| {
-            ObjectError::new(Place::Object, Problem::Kconfig(text)).of(&self.file)
-        })
+        let read = self.kconfig.read(text);
+        resolve::fill_kconfig(self);
+        read.map_err(|text| ObjectError::new(Place::Object, Problem::Kconfig(text)).of(&self.file))
+    }
+
+    /// Takes addresses of kernel symbols for untyped `__ksym` externs from the text
+    /// of `/proc/kallsyms`. What was set with [`Object::set_ksym`] stays.
+    pub fn read_kallsyms(&mut self, text: &str) {
+        for line in text.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            let (Some(address), Some(_), Some(name)) =
+                (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            // Link-time optimisation appends to the names of static variables.
+            let name = name.split(".llvm.").next().unwrap_or(name);
+            let wanted = self.externs.iter().any(|ext| ext.name == name);
+            if let (true, Ok(address)) = (wanted, u64::from_str_radix(address, 16)) {
+                self.ksyms.entry(name.to_owned()).or_insert(address);
+            }
+        }
     }
 
     /// Sets the address of a kernel symbol, for the untyped `__ksym` extern of this

@@ -88,7 +88,10 @@ impl fmt::Display for Place {
                 offset,
                 source,
             } => {
-                write!(f, "program '{name}' (section '{section}', offset {offset:#x}")?;
+                write!(
+                    f,
+                    "program '{name}' (section '{section}', offset {offset:#x}"
+                )?;
                 match source {
                     Some(source) => write!(f, "; {source})"),
                     None => f.write_str(")"),

@@ -1,13 +1,11 @@
 //! Global variables: found by name, read and set before programs are taken out.
 
-use std::sync::Arc;
-
 use serde_json::Value as Json;
 
 use super::error::{ObjectError, Place, Problem};
 use super::maps_data;
 use super::model::{Global, Object, unknown};
-use crate::program::{Initial, MapDef, MapOrigin};
+use crate::program::{MapDef, MapOrigin};
 
 impl Object {
     /// The global variables, static ones included.
@@ -35,11 +33,7 @@ impl Object {
     ///
     /// # Errors
     /// No such variable or part, or a value that doesn't fit it.
-    pub fn set_global(
-        &mut self,
-        path: &str,
-        value: impl Into<Json>,
-    ) -> Result<(), ObjectError> {
+    pub fn set_global(&mut self, path: &str, value: impl Into<Json>) -> Result<(), ObjectError> {
         let value = value.into();
         let (global, rest) = self.find_global(path)?;
         let btf = self.btf.clone();
@@ -51,13 +45,15 @@ impl Object {
                 .set(ty, rest, &value, &mut bytes)
                 .map_err(|error| fault(error.to_string()))?,
             _ if !rest.is_empty() => {
-                return Err(fault("its parts are known only with BTF: compile with -g".to_owned()));
+                return Err(fault(
+                    "its parts are known only with BTF: compile with -g".to_owned(),
+                ));
             }
             _ => plain(&value, &mut bytes).map_err(fault)?,
         }
         let map = self.maps.get_mut(map.index());
         if let Some(map) = map {
-            write(map, offset as usize, &bytes);
+            maps_data::write(map, offset as usize, &bytes);
         }
         Ok(())
     }
@@ -71,17 +67,28 @@ impl Object {
         let fault = |text: String| self.global_fault(path, Problem::Value(text));
         let bytes = self.global_bytes(self.globals_map(global)?, global.offset, global.size);
         let (Some(btf), Some(ty)) = (&self.btf, global.ty) else {
-            let number = bytes.iter().take(8).rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
+            let number = bytes
+                .iter()
+                .take(8)
+                .rev()
+                .fold(0u64, |n, b| n << 8 | u64::from(*b));
             return Ok(Json::from(number));
         };
-        let field = btf.field(ty, rest).map_err(|error| fault(error.to_string()))?;
+        let field = btf
+            .field(ty, rest)
+            .map_err(|error| fault(error.to_string()))?;
         if field.is_bitfield {
-            let whole = btf.decode(ty, &bytes).map_err(|error| fault(error.to_string()))?;
+            let whole = btf
+                .decode(ty, &bytes)
+                .map_err(|error| fault(error.to_string()))?;
             return member(whole.to_json(), rest)
                 .ok_or_else(|| fault("a bitfield of an array can't be read alone".to_owned()));
         }
-        let part = bytes.get(field.bit_offset as usize / 8..).unwrap_or_default();
-        let value = btf.decode(field.ty, part).map_err(|error| fault(error.to_string()))?;
+        let start = usize::try_from(field.bit_offset / 8).unwrap_or(usize::MAX);
+        let part = bytes.get(start..).unwrap_or_default();
+        let value = btf
+            .decode(field.ty, part)
+            .map_err(|error| fault(error.to_string()))?;
         Ok(value.to_json())
     }
 
@@ -100,7 +107,10 @@ impl Object {
                 // A global one wins over static ones of the same name.
                 found.retain(|global| global.global);
             }
-            match (found.as_slice(), self.globals.iter().any(|g| g.name == name)) {
+            match (
+                found.as_slice(),
+                self.globals.iter().any(|g| g.name == name),
+            ) {
                 ([global], _) => return Ok((global, rest.strip_prefix('.').unwrap_or(rest))),
                 (_, true) => {
                     let text = "several static variables have this name".to_owned();
@@ -114,9 +124,9 @@ impl Object {
     }
 
     fn globals_map(&self, global: &Global) -> Result<&MapDef, ObjectError> {
-        self.maps
-            .get(global.map.index())
-            .ok_or_else(|| self.global_fault(&global.name, Problem::Value("its map is gone".to_owned())))
+        self.maps.get(global.map.index()).ok_or_else(|| {
+            self.global_fault(&global.name, Problem::Value("its map is gone".to_owned()))
+        })
     }
 
     /// The bytes that a variable starts with.
@@ -141,30 +151,15 @@ impl Object {
         if !matches!(map.origin, MapOrigin::Section(_)) {
             return None;
         }
-        let id = self.maps.iter().position(|known| known.origin == map.origin)?;
+        let id = self
+            .maps
+            .iter()
+            .position(|known| known.origin == map.origin)?;
         self.globals.iter().find(|global| {
             global.map.index() == id
                 && (global.offset..global.offset.saturating_add(global.size)).contains(&offset)
         })
     }
-}
-
-/// Writes bytes over the value that a map of data starts with.
-pub(super) fn write(map: &mut MapDef, offset: usize, bytes: &[u8]) {
-    let mut value = map
-        .initial_value(&maps_data::KEY)
-        .unwrap_or_default()
-        .to_vec();
-    let end = offset.saturating_add(bytes.len());
-    if value.len() < end {
-        value.resize(end.max(map.value_size as usize), 0);
-    }
-    if let Some(place) = value.get_mut(offset..end) {
-        place.copy_from_slice(bytes);
-    }
-    let is_value = |entry: &Initial| matches!(entry, Initial::Bytes { key, .. } if key == &maps_data::KEY);
-    map.initial.retain(|entry| !is_value(entry));
-    map.initial.push(maps_data::initial(Arc::from(value)));
 }
 
 /// A number in all bytes of a variable whose type isn't known.
@@ -176,7 +171,11 @@ fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
             .map(i128::from)
             .or_else(|| number.as_u64().map(i128::from))
             .ok_or_else(|| format!("{number} is no whole number"))?,
-        other => return Err(format!("{other} is no number, and there is no BTF to say more")),
+        other => {
+            return Err(format!(
+                "{other} is no number, and there is no BTF to say more"
+            ));
+        }
     };
     let bits = bytes.len().saturating_mul(8).min(64);
     let (low, high) = (-(1i128 << (bits.saturating_sub(1))), 1i128 << bits);

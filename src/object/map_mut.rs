@@ -45,7 +45,8 @@ impl<'o> MapMut<'o> {
 
     /// Whether it holds global data or a `struct_ops` table, whose shape is fixed.
     fn is_internal(&self) -> bool {
-        self.get().is_some_and(|map| map.origin != MapOrigin::Declared)
+        self.get()
+            .is_some_and(|map| map.origin != MapOrigin::Declared)
     }
 
     /// Makes it a map of this type.
@@ -181,9 +182,14 @@ impl<'o> MapMut<'o> {
     /// Another map, or another number of bytes than its value has.
     pub fn set_initial_value(&mut self, value: &[u8]) -> Result<&mut Self> {
         let size = self.get().map_or(0, |map| map.value_size as usize);
-        let is_data = self.get().is_some_and(|map| matches!(map.origin, MapOrigin::Section(_)));
+        let is_data = self
+            .get()
+            .is_some_and(|map| matches!(map.origin, MapOrigin::Section(_)));
         if !is_data || value.len() != size {
-            let text = format!("{} bytes for a value of {size} bytes of global data", value.len());
+            let text = format!(
+                "{} bytes for a value of {size} bytes of global data",
+                value.len()
+            );
             return Err(self.fault(text));
         }
         Ok(self.edit(|map| map.initial = vec![maps_data::initial(Arc::from(value))]))
@@ -192,7 +198,10 @@ impl<'o> MapMut<'o> {
     /// Gives this map's token, by which a map of another object becomes the same
     /// one ([`reuse`](Self::reuse)).
     pub fn share(&mut self) -> SharedMap {
-        let token = self.get().and_then(|map| map.shared.clone()).unwrap_or_default();
+        let token = self
+            .get()
+            .and_then(|map| map.shared.clone())
+            .unwrap_or_default();
         self.edit(|map| map.shared = Some(token.clone()));
         token
     }

@@ -2,8 +2,8 @@
 //! [`Image`](super::image::Image), which can be dropped then; relocation reads it
 //! as often as programs are asked for.
 
-use std::ops::Range;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 use super::error::Problem;
 use super::kconfig::{self, Kconfig};
@@ -258,10 +258,7 @@ pub(super) fn prefix(text: &str, len: usize) -> &str {
 }
 
 /// An unknown name, with those that would have been right.
-pub(super) fn unknown<'a>(
-    what: &'static str,
-    known: impl Iterator<Item = &'a str>,
-) -> Problem {
+pub(super) fn unknown<'a>(what: &'static str, known: impl Iterator<Item = &'a str>) -> Problem {
     let known = known.map(ToOwned::to_owned).collect();
     Problem::Unknown {
         what,

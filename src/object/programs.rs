@@ -100,11 +100,10 @@ impl Prepared {
         let kernel = resolve::asks_kernel(object)
             .then(|| object.target.kernel())
             .flatten();
-        let mut maps = object.maps.clone();
-        let externs = resolve::resolve(object, kernel.as_ref(), &mut maps);
+        let externs = resolve::resolve(object, kernel.as_ref());
         let budget = object.file_size.saturating_mul(BYTES_PER_FILE_BYTE);
         Self {
-            maps: maps.into(),
+            maps: object.maps.clone().into(),
             externs,
             kernel,
             budget: budget.saturating_add(BYTES_FOR_ANY_FILE),
@@ -132,7 +131,9 @@ impl Prepared {
         };
         let code = assembler.assemble(entry.function, entry.exception_callback)?;
         let debug = Debug::new(object, &code);
-        self.budget = self.budget.saturating_sub(debug.bytes() + code.insns.len() * RawInsn::SIZE);
+        self.budget = self
+            .budget
+            .saturating_sub(debug.bytes() + code.insns.len() * RawInsn::SIZE);
 
         let kernel = self.kernel.clone().or_else(|| object.btf.clone());
         let subprograms = subprograms(object, &code, &debug);
@@ -175,7 +176,8 @@ impl Debug {
         let mut lines = Vec::new();
         for &(index, start) in &assembled.functions {
             let found = object.functions.get(index);
-            let found = found.and_then(|function| Some((function, object.code.get(function.code)?)));
+            let found =
+                found.and_then(|function| Some((function, object.code.get(function.code)?)));
             let Some((function, code)) = found else {
                 continue;
             };
@@ -184,7 +186,9 @@ impl Debug {
                 let slot = (insn_off as usize).saturating_sub(first) + start;
                 u32::try_from(slot).unwrap_or(u32::MAX)
             };
-            let info = code.functions.partition_point(|info| (info.insn_off as usize) < first);
+            let info = code
+                .functions
+                .partition_point(|info| (info.insn_off as usize) < first);
             if let Some(info) = code.functions.get(info)
                 && info.insn_off as usize == first
             {
@@ -193,7 +197,9 @@ impl Debug {
                     ..*info
                 });
             }
-            let from = code.lines.partition_point(|line| (line.insn_off as usize) < first);
+            let from = code
+                .lines
+                .partition_point(|line| (line.insn_off as usize) < first);
             let to = code
                 .lines
                 .partition_point(|line| (line.insn_off as usize) < function.slots.end);

@@ -2,9 +2,10 @@
 //! relocated for (libbpf, `bpf_object__resolve_externs`).
 
 use super::error::Problem;
+use super::maps_data::write;
 use super::model::{Entry, Extern, ExternKind, Object};
 use crate::btf::{Btf, Kind, essential_name};
-use crate::program::{MapDef, MapOrigin};
+use crate::program::MapOrigin;
 use crate::util::{MapId, TypeId};
 
 /// What an extern stands for.
@@ -22,33 +23,25 @@ pub(super) enum Resolved {
     Unresolved(Problem),
 }
 
-/// Resolves every extern, and writes the configuration's values into the `.kconfig`
-/// map of `maps`.
-pub(super) fn resolve(object: &Object, kernel: Option<&Btf>, maps: &mut [MapDef]) -> Vec<Resolved> {
-    let kconfig = maps.iter().position(|map| map.origin == MapOrigin::Kconfig);
+/// Resolves every extern.
+pub(super) fn resolve(object: &Object, kernel: Option<&Btf>) -> Vec<Resolved> {
+    let kconfig = kconfig_map(object);
     object
         .externs
         .iter()
         .map(|ext| match ext.kind {
             ExternKind::Kconfig(variable) => {
-                let map = kconfig.and_then(|index| maps.get_mut(index));
-                let bytes = object.kconfig.bytes(&ext.name, variable, ext.weak);
-                match (bytes, map) {
-                    (Ok(None), _) if !ext.weak => unresolved(format!(
+                match object.kconfig.bytes(&ext.name, variable, ext.weak) {
+                    Ok(None) if !ext.weak => unresolved(
                         "no value is known for it: set one (set_kconfig), or read a kernel's \
                          configuration (read_kconfig); as __weak it would be 0"
-                    )),
-                    (Ok(bytes), Some(map)) => {
-                        if let Some(bytes) = bytes {
-                            super::globals::write(map, variable.offset as usize, &bytes);
-                        }
-                        Resolved::Kconfig {
-                            map: MapId::from_index(kconfig.unwrap_or_default()),
-                            offset: variable.offset,
-                        }
-                    }
-                    (Err(text), _) => Resolved::Unresolved(Problem::Kconfig(text)),
-                    (Ok(_), None) => unresolved("there is no .kconfig map".to_owned()),
+                            .to_owned(),
+                    ),
+                    Ok(_) => Resolved::Kconfig {
+                        map: MapId::from_index(kconfig.unwrap_or_default()),
+                        offset: variable.offset,
+                    },
+                    Err(text) => Resolved::Unresolved(Problem::Kconfig(text)),
                 }
             }
             ExternKind::KernelVariable { ty: Some(_) } => in_btf(object, ext, kernel, Kind::Var),
@@ -68,6 +61,30 @@ pub(super) fn resolve(object: &Object, kernel: Option<&Btf>, maps: &mut [MapDef]
             ),
         })
         .collect()
+}
+
+/// Index of the `.kconfig` map.
+fn kconfig_map(object: &Object) -> Option<usize> {
+    object
+        .maps
+        .iter()
+        .position(|map| map.origin == MapOrigin::Kconfig)
+}
+
+/// Writes the known values of the configuration into the `.kconfig` map. A value that
+/// doesn't fit is an error of the programs that read it.
+pub(super) fn fill_kconfig(object: &mut Object) {
+    let index = kconfig_map(object);
+    let Some(map) = index.and_then(|index| object.maps.get_mut(index)) else {
+        return;
+    };
+    for ext in &object.externs {
+        if let ExternKind::Kconfig(variable) = ext.kind
+            && let Ok(Some(bytes)) = object.kconfig.bytes(&ext.name, variable, ext.weak)
+        {
+            write(map, variable.offset as usize, &bytes);
+        }
+    }
 }
 
 fn unresolved(text: String) -> Resolved {
@@ -98,10 +115,16 @@ fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Re
 /// What an entry point attaches to in the kernel's BTF.
 pub(super) fn attach_btf_id(entry: &Entry, kernel: &Btf) -> Option<TypeId> {
     if let Some((ty, _)) = &entry.member {
-        return kernel.find(essential_name(ty), Kind::Struct).map(|ty| ty.id());
+        return kernel
+            .find(essential_name(ty), Kind::Struct)
+            .map(|ty| ty.id());
     }
     let name = entry.btf_target()?;
-    let kind = if name.starts_with("btf_trace_") { Kind::Typedef } else { Kind::Func };
+    let kind = if name.starts_with("btf_trace_") {
+        Kind::Typedef
+    } else {
+        Kind::Func
+    };
     kernel.find(&name, kind).map(|ty| ty.id())
 }
 
