@@ -6,6 +6,7 @@ pub mod interp;
 pub mod isa;
 pub mod object;
 pub mod program;
+pub mod report;
 pub mod spec;
 pub mod util;
 pub mod vm;

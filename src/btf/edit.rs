@@ -7,7 +7,7 @@ use super::blob::{self, Btf};
 use super::check::join_info;
 use super::error::BtfError;
 use super::kind::{HEADER_WORDS, Kind};
-use super::types::{Linkage, Variable};
+use super::types::{Array, Linkage, Variable};
 use crate::util::TypeId;
 
 /// A copy of a table that can be changed. An edit that doesn't fit the type's kind,
@@ -99,10 +99,20 @@ impl Editor {
 
     /// Adds a variable at the end; `name` is the offset of a string of the table.
     pub fn add_variable(&mut self, name: u32, ty: TypeId, linkage: Linkage) -> TypeId {
+        let info = join_info(Kind::Var, 0, false);
+        self.add(&[name, info, ty.0, linkage as u32])
+    }
+
+    /// Adds an array at the end.
+    pub fn add_array(&mut self, array: Array) -> TypeId {
+        let info = join_info(Kind::Array, 0, false);
+        self.add(&[0, info, 0, array.element.0, array.index.0, array.len])
+    }
+
+    fn add(&mut self, record: &[u32]) -> TypeId {
         let id = self.btf.first_id().index() + self.starts.len();
         self.starts.push(self.words.len());
-        let info = join_info(Kind::Var, 0, false);
-        self.words.extend([name, info, ty.0, linkage as u32]);
+        self.words.extend(record);
         TypeId::from_index(id)
     }
 
@@ -132,7 +142,11 @@ mod tests {
         let proto = builder.prototype(int, &[]);
         let function = builder.function("f", proto, Linkage::Global);
         let variable = builder.variable("v", int, Linkage::Extern);
-        let place = |offset| Variable { ty: variable, offset, size: 4 };
+        let place = |offset| Variable {
+            ty: variable,
+            offset,
+            size: 4,
+        };
         let section = builder.section(".data", 0, &[place(0)]);
         let before = builder.build().unwrap();
 
@@ -149,7 +163,10 @@ mod tests {
         let after = editor.finish().unwrap();
 
         assert_eq!(after.ty(section).size(), Some(16));
-        assert_eq!(after.ty(section).variables().collect::<Vec<_>>(), [place(8)]);
+        assert_eq!(
+            after.ty(section).variables().collect::<Vec<_>>(),
+            [place(8)]
+        );
         assert_eq!(after.ty(function).linkage(), Some(Linkage::Static));
         assert_eq!(after.ty(variable).linkage(), Some(Linkage::Global));
         assert_eq!(after.ty(variable).target_id(), Some(long));

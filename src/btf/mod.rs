@@ -10,10 +10,12 @@
 mod blob;
 mod builder;
 mod check;
+mod dedup;
 mod dump;
 mod edit;
 mod error;
 mod ext;
+mod fuzz;
 mod kind;
 mod layout;
 mod names;
@@ -27,6 +29,8 @@ pub use dump::DumpError;
 pub use edit::Editor;
 pub use error::{BtfError, Problem, TypeFault};
 pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
+#[doc(hidden)]
+pub use fuzz::exercise;
 pub use kind::Kind;
 pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;

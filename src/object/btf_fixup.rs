@@ -21,11 +21,7 @@ const KSYM_SIZE: u32 = 4;
 ///
 /// # Errors
 /// BTF that the completion made contradict itself.
-pub(super) fn complete(
-    image: &Image<'_>,
-    btf: &Btf,
-    externs: &[Extern],
-) -> Result<Btf, BtfError> {
+pub(super) fn complete(image: &Image<'_>, btf: &Btf, externs: &[Extern]) -> Result<Btf, BtfError> {
     let symbols = Symbols::new(image);
     let named = image.sections.iter().rev();
     let sections = named.map(|section| (&*section.name, section)).collect();
@@ -35,7 +31,9 @@ pub(super) fn complete(
             (Kind::Datasec, _) if ty.name() == KCONFIG => kconfig(&mut editor, ty, externs),
             (Kind::Datasec, _) if ty.name() == KSYMS => ksyms(&mut editor, ty),
             (Kind::Datasec, _) => data(&mut editor, ty, &sections, &symbols),
-            (Kind::Func, Some(Linkage::Global)) if symbols.hides(SymbolKind::Function, ty.name()) => {
+            (Kind::Func, Some(Linkage::Global))
+                if symbols.hides(SymbolKind::Function, ty.name()) =>
+            {
                 editor.set_linkage(ty.id(), Linkage::Static);
             }
             _ => {}
@@ -57,7 +55,10 @@ impl<'a> Symbols<'a> {
     }
 
     fn get(&self, kind: SymbolKind, name: &str) -> Option<&Symbol<'a>> {
-        self.0.get(name).copied().filter(|symbol| symbol.kind == kind)
+        self.0
+            .get(name)
+            .copied()
+            .filter(|symbol| symbol.kind == kind)
     }
 
     fn hides(&self, kind: SymbolKind, name: &str) -> bool {
@@ -153,7 +154,9 @@ fn ksyms(editor: &mut Editor, section: Type<'_>) {
         place.offset = offset;
         place.size = KSYM_SIZE;
     }
-    let size = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_mul(KSYM_SIZE);
+    let size = u32::try_from(places.len())
+        .unwrap_or(u32::MAX)
+        .saturating_mul(KSYM_SIZE);
     editor.set_section_size(section.id(), size);
     editor.set_variables(section.id(), &places);
 }

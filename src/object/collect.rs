@@ -10,7 +10,7 @@ use super::maps_data::{self, DataKind};
 use super::model::{Code, Entry, Function, Object};
 use super::relocs::{self, Homes, SectionUse};
 use super::types::Sections;
-use super::{btf_fixup, maps_btf, maps_legacy, struct_ops};
+use super::{btf_fixup, maps_btf, maps_legacy, resolve, struct_ops};
 use crate::btf::{Btf, BtfExt, Kind, Record, Records};
 use crate::isa::RawInsn;
 use crate::program::{Initial, MapOrigin};
@@ -21,6 +21,8 @@ use crate::util::MapId;
 const TEXT: &str = ".text";
 /// Global variables of an arena.
 const ARENA: &str = ".addr_space.1";
+/// Bytes of a slot, as BTF.ext counts.
+const SLOT: u32 = 8;
 /// Bytes of the license that libbpf passes on.
 const LICENSE_LEN: usize = 63;
 
@@ -45,6 +47,7 @@ pub(super) fn collect(file: &str, image: &Image<'_>) -> Result<Object> {
     functions(&mut object, image, &homes)?;
     entries(&mut object);
     relocations(&mut object, image, &homes)?;
+    resolve::fill_kconfig(&mut object);
     unused(&mut object, image, &homes);
     Ok(object)
 }
@@ -52,7 +55,11 @@ pub(super) fn collect(file: &str, image: &Image<'_>) -> Result<Object> {
 /// `license` and `version`.
 fn strings(object: &mut Object, image: &Image<'_>) -> Result<()> {
     if let Some((_, section)) = image.find("license") {
-        let text = section.data.split(|&byte| byte == 0).next().unwrap_or_default();
+        let text = section
+            .data
+            .split(|&byte| byte == 0)
+            .next()
+            .unwrap_or_default();
         let text = text.get(..LICENSE_LEN).unwrap_or(text);
         object.license = String::from_utf8_lossy(text).into_owned();
     }
@@ -79,7 +86,11 @@ fn code(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
                 section.data.len()
             );
             let offset = (section.data.len() - rest.len()) as u64;
-            return Err(ObjectError::section(&section.name, offset, Problem::Malformed(text)));
+            return Err(ObjectError::section(
+                &section.name,
+                offset,
+                Problem::Malformed(text),
+            ));
         }
         *home = SectionUse::Code(object.code.len());
         object.code.push(Code {
@@ -127,9 +138,11 @@ fn types(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
 
 /// Whether the object means nothing without BTF.
 fn needs_btf(image: &Image<'_>) -> bool {
-    image.sections.iter().any(|section| {
-        section.name == maps_btf::SECTION || struct_ops::is_section(&section.name)
-    }) || image.symbols.iter().any(super::image::Symbol::is_extern)
+    image
+        .sections
+        .iter()
+        .any(|section| section.name == maps_btf::SECTION || struct_ops::is_section(&section.name))
+        || image.symbols.iter().any(super::image::Symbol::is_extern)
 }
 
 /// Functions, source lines and CO-RE relocations, to the code that they are about.
@@ -141,19 +154,38 @@ fn lines(object: &mut Object, btf: &Btf, ext: &BtfExt) {
         .rev()
         .map(|(index, code)| (code.name.clone(), index))
         .collect();
-    let slot = RawInsn::SIZE as u32;
-    hand_out(&mut object.code, &by_name, btf, &ext.funcs, |code, record| {
-        let insn_off = record.insn_off / slot;
-        code.functions.push(crate::btf::FuncInfo { insn_off, ..record });
-    });
-    hand_out(&mut object.code, &by_name, btf, &ext.lines, |code, record| {
-        let insn_off = record.insn_off / slot;
-        code.lines.push(crate::btf::LineInfo { insn_off, ..record });
-    });
-    hand_out(&mut object.code, &by_name, btf, &ext.relocations, |code, record| {
-        let insn_off = record.insn_off / slot;
-        code.core.push(crate::btf::CoreRelo { insn_off, ..record });
-    });
+    let slot = SLOT;
+    hand_out(
+        &mut object.code,
+        &by_name,
+        btf,
+        &ext.funcs,
+        |code, record| {
+            let insn_off = record.insn_off / slot;
+            code.functions
+                .push(crate::btf::FuncInfo { insn_off, ..record });
+        },
+    );
+    hand_out(
+        &mut object.code,
+        &by_name,
+        btf,
+        &ext.lines,
+        |code, record| {
+            let insn_off = record.insn_off / slot;
+            code.lines.push(crate::btf::LineInfo { insn_off, ..record });
+        },
+    );
+    hand_out(
+        &mut object.code,
+        &by_name,
+        btf,
+        &ext.relocations,
+        |code, record| {
+            let insn_off = record.insn_off / slot;
+            code.core.push(crate::btf::CoreRelo { insn_off, ..record });
+        },
+    );
     for code in &mut object.code {
         code.functions.sort_by_key(|record| record.insn_off);
         code.lines.sort_by_key(|record| record.insn_off);
@@ -240,11 +272,9 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
             }
         }
     }
-    object.globals = maps_data::globals(image, &types, |section| {
-        match homes.of(section) {
-            SectionUse::Data(map) => Some(map),
-            _ => None,
-        }
+    object.globals = maps_data::globals(image, &types, |section| match homes.of(section) {
+        SectionUse::Data(map) => Some(map),
+        _ => None,
     });
     Ok(())
 }
@@ -267,7 +297,9 @@ fn arena(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
         let text = "a second arena; an object has one".to_owned();
         return Err(ObjectError::map(&second.name, Problem::MapDefinition(text)));
     }
-    let Some((index, section)) = image.find(ARENA).filter(|(_, section)| !section.data.is_empty())
+    let Some((index, section)) = image
+        .find(ARENA)
+        .filter(|(_, section)| !section.data.is_empty())
     else {
         return Ok(());
     };
@@ -331,7 +363,10 @@ fn functions(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<()
             slots: 0..len,
             local: false,
         });
-        object.note(&name, "no function symbols: the whole section is one program");
+        object.note(
+            &name,
+            "no function symbols: the whole section is one program",
+        );
     }
     object
         .functions
@@ -359,21 +394,34 @@ fn entries(object: &mut Object) {
         }
         let known = SectionName::classify(&code.name);
         if known.is_none() {
-            let text = format!("no section name that libbpf knows: program '{}' is skipped", function.name);
+            let text = format!(
+                "no section name that libbpf knows: program '{}' is skipped",
+                function.name
+            );
             notes.push((code.name.clone(), text));
         }
-        object.entries.push(entry(index, function, &code.name, known));
+        object
+            .entries
+            .push(entry(index, function, &code.name, known));
     }
     for (section, text) in notes {
         object.note(&section, text);
     }
 }
 
-fn entry(index: usize, function: &Function, section: &str, known: Option<SectionName<'_>>) -> Entry {
+fn entry(
+    index: usize,
+    function: &Function,
+    section: &str,
+    known: Option<SectionName<'_>>,
+) -> Entry {
     let says = known.map_or(SectionFlags::empty(), |known| known.rule.flags);
     let mut flags = ProgFlags::empty();
     flags.set(ProgFlags::SLEEPABLE, says.contains(SectionFlags::SLEEPABLE));
-    flags.set(ProgFlags::XDP_HAS_FRAGS, says.contains(SectionFlags::XDP_FRAGS));
+    flags.set(
+        ProgFlags::XDP_HAS_FRAGS,
+        says.contains(SectionFlags::XDP_FRAGS),
+    );
     Entry {
         function: index,
         name: function.name.clone(),
@@ -441,10 +489,15 @@ fn exception_callbacks(object: &mut Object) {
         return;
     }
     let in_text = object.functions.iter().enumerate().filter(|(_, function)| {
-        !function.local && object.code.get(function.code).is_some_and(|code| code.name == TEXT)
+        !function.local
+            && object
+                .code
+                .get(function.code)
+                .is_some_and(|code| code.name == TEXT)
     });
-    let callbacks: FxHashMap<&str, usize> =
-        in_text.map(|(index, function)| (&*function.name, index)).collect();
+    let callbacks: FxHashMap<&str, usize> = in_text
+        .map(|(index, function)| (&*function.name, index))
+        .collect();
     let of: FxHashMap<&str, usize> = tags
         .filter_map(|(main, name)| Some((main, *callbacks.get(name)?)))
         .collect();

@@ -80,13 +80,14 @@ fn read_header(bytes: &[u8]) -> Result<Header> {
         };
         return Err(not_bpf(
             0,
-            format!(
-                "not an ELF file ({begins}); compile one with clang -target bpf -g -O2 -c"
-            ),
+            format!("not an ELF file ({begins}); compile one with clang -target bpf -g -O2 -c"),
         ));
     }
     if bytes.len() < HEADER_SIZE {
-        let text = format!("truncated: an ELF header takes 64 bytes, the file has {}", bytes.len());
+        let text = format!(
+            "truncated: an ELF header takes 64 bytes, the file has {}",
+            bytes.len()
+        );
         return Err(malformed(bytes.len() as u64, text));
     }
     match bytes.get(header::EI_CLASS) {
@@ -94,7 +95,12 @@ fn read_header(bytes: &[u8]) -> Result<Header> {
         Some(&header::ELFCLASS32) => {
             return Err(not_bpf(4, "a 32-bit ELF file; BPF objects are 64-bit"));
         }
-        class => return Err(malformed(4, format!("unknown ELF class {}", class.unwrap_or(&0)))),
+        class => {
+            return Err(malformed(
+                4,
+                format!("unknown ELF class {}", class.unwrap_or(&0)),
+            ));
+        }
     }
     match bytes.get(header::EI_DATA) {
         Some(&header::ELFDATA2LSB) => {}
@@ -278,12 +284,15 @@ impl<'a> File<'a> {
                 ),
             ));
         };
-        let fault = |offset, text| {
-            ObjectError::section(&table.name, offset, Problem::Malformed(text))
-        };
+        let fault =
+            |offset, text| ObjectError::section(&table.name, offset, Problem::Malformed(text));
         if let Some((_, second)) = tables.next() {
             let text = "a second symbol table; an object has one".to_owned();
-            return Err(ObjectError::section(&second.name, 0, Problem::Malformed(text)));
+            return Err(ObjectError::section(
+                &second.name,
+                0,
+                Problem::Malformed(text),
+            ));
         }
         if header.sh_entsize != SYMBOL_SIZE || header.sh_size % SYMBOL_SIZE != 0 {
             let text = format!(
@@ -302,10 +311,13 @@ impl<'a> File<'a> {
                 Cow::Owned(_) => &[],
             })
             .ok_or_else(|| {
-                fault(0, format!("section #{} holds no symbol names", header.sh_link))
+                fault(
+                    0,
+                    format!("section #{} holds no symbol names", header.sh_link),
+                )
             })?;
 
-        let count = table.data.len() / SYMBOL_SIZE as usize;
+        let count = records_in(&table.data, SYMBOL_SIZE);
         let records = Symtab::parse(&table.data, 0, count, CTX);
         let mut symbols = Vec::with_capacity(count);
         if count == 0 {
@@ -343,10 +355,7 @@ impl<'a> File<'a> {
                     sym::STB_WEAK => Binding::Weak,
                     _ => Binding::Local,
                 },
-                hidden: matches!(
-                    record.st_visibility(),
-                    sym::STV_HIDDEN | sym::STV_INTERNAL
-                ),
+                hidden: matches!(record.st_visibility(), sym::STV_HIDDEN | sym::STV_INTERNAL),
             });
         }
         Ok(symbols)
@@ -419,6 +428,12 @@ impl<'a> File<'a> {
     }
 }
 
+/// How many records of a size there are.
+fn records_in(data: &[u8], size: u64) -> usize {
+    // Not more than there are bytes.
+    usize::try_from(data.len() as u64 / size).unwrap_or(0)
+}
+
 /// DWARF, and the relocations of it: never looked into.
 fn is_debug(name: &str) -> bool {
     name.strip_prefix(".rel")
@@ -444,7 +459,10 @@ fn string(table: &[u8], offset: u64) -> std::result::Result<&str, String> {
         .ok()
         .and_then(|start| table.get(start..))
         .ok_or_else(|| {
-            format!("at {offset:#x} of a string table of {:#x} bytes", table.len())
+            format!(
+                "at {offset:#x} of a string table of {:#x} bytes",
+                table.len()
+            )
         })?;
     let head = rest.get(..MAX_NAME).unwrap_or(rest);
     let end = head.iter().position(|&byte| byte == 0).ok_or_else(|| {
@@ -455,5 +473,6 @@ fn string(table: &[u8], offset: u64) -> std::result::Result<&str, String> {
         }
     })?;
     let name = head.get(..end).unwrap_or_default();
-    std::str::from_utf8(name).map_err(|_| format!("not UTF-8: {:?}", name.escape_ascii().to_string()))
+    std::str::from_utf8(name)
+        .map_err(|_| format!("not UTF-8: {:?}", name.escape_ascii().to_string()))
 }

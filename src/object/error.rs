@@ -54,6 +54,11 @@ pub enum Place {
         /// `file.c:12: source line`, where BTF.ext has it.
         source: Option<String>,
     },
+    /// A program that isn't there.
+    Entry {
+        /// Its name.
+        name: String,
+    },
     /// A map.
     Map {
         /// Its name.
@@ -83,12 +88,16 @@ impl fmt::Display for Place {
                 offset,
                 source,
             } => {
-                write!(f, "program '{name}' (section '{section}', offset {offset:#x}")?;
+                write!(
+                    f,
+                    "program '{name}' (section '{section}', offset {offset:#x}"
+                )?;
                 match source {
                     Some(source) => write!(f, "; {source})"),
                     None => f.write_str(")"),
                 }
             }
+            Self::Entry { name } => write!(f, "program '{name}'"),
             Self::Map { name } => write!(f, "map '{name}'"),
             Self::Extern { name } => write!(f, "extern '{name}'"),
             Self::Global { path } => write!(f, "global '{path}'"),

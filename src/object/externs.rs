@@ -88,7 +88,10 @@ pub(super) fn collect(image: &Image<'_>, btf: Option<&Btf>) -> Result<Externs, O
 /// The section that each variable or function in `.kconfig` and `.ksyms` is in.
 fn homes(sections: &Sections<'_>) -> FxHashMap<TypeId, &'static str> {
     let of = |name| {
-        let places = sections.get(name).into_iter().flat_map(|section| section.variables());
+        let places = sections
+            .get(name)
+            .into_iter()
+            .flat_map(|section| section.variables());
         places.map(move |place| (place.ty, name))
     };
     of(KCONFIG).chain(of(KSYMS)).collect()

@@ -103,9 +103,7 @@ impl Kconfig {
             let (name, value) = line
                 .split_once('=')
                 .filter(|(_, value)| !value.is_empty())
-                .ok_or_else(|| {
-                    format!("line {}: '{line}' is no CONFIG_NAME=value", index + 1)
-                })?;
+                .ok_or_else(|| format!("line {}: '{line}' is no CONFIG_NAME=value", index + 1))?;
             self.0
                 .entry(name.to_owned())
                 .or_insert_with(|| value.to_owned());
@@ -118,17 +116,27 @@ impl Kconfig {
     ///
     /// # Errors
     /// Why the value doesn't fit the variable.
-    pub fn bytes(&self, name: &str, variable: Variable, weak: bool) -> Result<Option<Vec<u8>>, String> {
+    pub fn bytes(
+        &self,
+        name: &str,
+        variable: Variable,
+        weak: bool,
+    ) -> Result<Option<Vec<u8>>, String> {
         if let Some(value) = self.0.get(name) {
             return encode(value, variable).map(Some);
         }
         if let Some((_, value)) = VIRTUAL.iter().find(|(known, _)| *known == name) {
             return number(*value, variable).map(Some);
         }
-        if !name.starts_with("CONFIG_") && !(name.starts_with("LINUX_") && weak) {
+        let is_known = name.starts_with("CONFIG_") || (name.starts_with("LINUX_") && weak);
+        if !is_known {
             return Err(format!(
                 "no kernel configuration has it: the names are CONFIG_… and {}",
-                VIRTUAL.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+                VIRTUAL
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ));
         }
         Ok(None)
@@ -142,7 +150,10 @@ fn encode(value: &str, variable: Variable) -> Result<Vec<u8>, String> {
         (b'y' | b'n' | b'm', _) => letter(first, variable),
         (b'"', ValueKind::Text) => text(value, variable.size),
         (_, ValueKind::Text) => Err(format!("{value} is no text in double quotes")),
-        (b'"', _) => Err(format!("{value} is a text, the variable holds {}", variable.kind)),
+        (b'"', _) => Err(format!(
+            "{value} is a text, the variable holds {}",
+            variable.kind
+        )),
         _ => {
             let parsed = parse(value).ok_or_else(|| format!("'{value}' is no number"))?;
             match variable.kind {
@@ -178,7 +189,9 @@ fn letter(letter: u8, variable: Variable) -> Result<Vec<u8>, String> {
         (ValueKind::Char, _) => letter,
         (kind, _) => {
             let letter = char::from(letter);
-            return Err(format!("'{letter}' is a tristate, the variable holds {kind}"));
+            return Err(format!(
+                "'{letter}' is a tristate, the variable holds {kind}"
+            ));
         }
     };
     let mut bytes = vec![0; size];
@@ -214,7 +227,11 @@ fn parse(value: &str) -> Option<u64> {
     } else {
         digits.parse().ok()?
     };
-    Some(if negative { magnitude.wrapping_neg() } else { magnitude })
+    Some(if negative {
+        magnitude.wrapping_neg()
+    } else {
+        magnitude
+    })
 }
 
 /// A number in as many bytes as the variable has, if it keeps its value there.
@@ -247,7 +264,12 @@ mod tests {
     use super::*;
 
     fn variable(kind: ValueKind, size: u32, signed: bool) -> Variable {
-        Variable { kind, offset: 0, size, signed }
+        Variable {
+            kind,
+            offset: 0,
+            size,
+            signed,
+        }
     }
 
     #[test]
@@ -289,12 +311,17 @@ mod tests {
     fn a_set_value_wins_over_the_file_and_a_missing_one_is_none() {
         let mut kconfig = Kconfig::default();
         kconfig.set("CONFIG_HZ", "100");
-        kconfig.read("# CONFIG_X is not set\nCONFIG_HZ=250\nCONFIG_A=y\n").unwrap();
+        kconfig
+            .read("# CONFIG_X is not set\nCONFIG_HZ=250\nCONFIG_A=y\n")
+            .unwrap();
         let int = variable(ValueKind::Int, 4, true);
         let bytes = |name, weak| kconfig.bytes(name, int, weak);
         assert_eq!(bytes("CONFIG_HZ", false), Ok(Some(vec![100, 0, 0, 0])));
         assert_eq!(bytes("CONFIG_OTHER", false), Ok(None));
-        assert_eq!(bytes("LINUX_KERNEL_VERSION", false), Ok(Some(vec![0, 18, 6, 0])));
+        assert_eq!(
+            bytes("LINUX_KERNEL_VERSION", false),
+            Ok(Some(vec![0, 18, 6, 0]))
+        );
         assert_eq!(bytes("LINUX_NEWER", true), Ok(None));
         assert!(bytes("LINUX_NEWER", false).is_err());
         assert!(bytes("HZ", true).is_err());

@@ -52,7 +52,11 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
     if name.is_empty() {
         let text = "a map without a name".to_owned();
         let offset = u64::from(place.offset);
-        return Err(ObjectError::section(SECTION, offset, Problem::MapDefinition(text)));
+        return Err(ObjectError::section(
+            SECTION,
+            offset,
+            Problem::MapDefinition(text),
+        ));
     }
     let fault = |text: String| ObjectError::map(name, Problem::MapDefinition(text));
     if u64::from(place.offset) + u64::from(place.size) > section_size {
@@ -84,7 +88,9 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
         return Err(fault("its struct is larger than the variable".to_owned()));
     }
     let definition = Definition::read(btf, name, shape, Depth::Outer)?;
-    let values = definition.values.and_then(|byte| place.offset.checked_add(byte));
+    let values = definition
+        .values
+        .and_then(|byte| place.offset.checked_add(byte));
     Ok(Declared {
         map: definition.map,
         offset: place.offset,
@@ -171,7 +177,9 @@ impl<'a> Definition<'a> {
                 set_size(&mut self.map.value_size, size)?;
                 self.map.value_type = Some(ty);
             }
-            "pinning" if depth == Depth::Inner => return Err("an inner map can't be pinned".to_owned()),
+            "pinning" if depth == Depth::Inner => {
+                return Err("an inner map can't be pinned".to_owned());
+            }
             "pinning" => {
                 self.map.pinning = match number(btf, member.ty)? {
                     0 => Pinning::None,
@@ -215,7 +223,11 @@ impl<'a> Definition<'a> {
             (MapType::ArrayOfMaps | MapType::HashOfMaps | MapType::ProgArray, kind) => {
                 return Err(format!("points to {kind}"));
             }
-            (other, _) => return Err(format!("a map of type {other} holds neither maps nor programs")),
+            (other, _) => {
+                return Err(format!(
+                    "a map of type {other} holds neither maps nor programs"
+                ));
+            }
         }
         set_size(&mut self.map.value_size, FD_SIZE)?;
         self.values = Some(member.bit_offset / 8);

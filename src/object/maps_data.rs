@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::error::{ObjectError, Problem};
-use super::image::{Image, Section, SectionKind, SymbolKind, Home, Binding};
+use super::image::{Binding, Home, Image, Section, SectionKind, SymbolKind};
 use super::model::{Global, prefix};
 use super::types::Sections;
 use crate::btf::{Linkage, Type};
@@ -100,6 +100,21 @@ pub(super) fn initial(value: Arc<[u8]>) -> Initial {
     }
 }
 
+/// Writes bytes over the value that a map of data starts with.
+pub(super) fn write(map: &mut MapDef, offset: usize, bytes: &[u8]) {
+    let mut value = map.initial_value(&KEY).unwrap_or_default().to_vec();
+    let end = offset.saturating_add(bytes.len());
+    if value.len() < end {
+        value.resize(end.max(map.value_size as usize), 0);
+    }
+    if let Some(place) = value.get_mut(offset..end) {
+        place.copy_from_slice(bytes);
+    }
+    let is_value = |entry: &Initial| matches!(entry, Initial::Bytes { key, .. } if key == &KEY);
+    map.initial.retain(|entry| !is_value(entry));
+    map.initial.push(initial(Arc::from(value)));
+}
+
 /// Whether user space sees any variable of a section: one that isn't static.
 fn shows(section: Type<'_>) -> bool {
     section.variables().any(|place| {
@@ -117,7 +132,9 @@ fn map_name(object: &str, section: &str) -> String {
     let is_custom = section.get(1..).is_some_and(|rest| rest.contains('.'));
     let prefix_len = if is_custom { 0 } else { room - suffix_len };
     let taken = |byte: char| byte.is_ascii_alphanumeric() || matches!(byte, '_' | '.');
-    let name = prefix(object, prefix_len).chars().chain(prefix(section, suffix_len).chars());
+    let name = prefix(object, prefix_len)
+        .chars()
+        .chain(prefix(section, suffix_len).chars());
     name.map(|c| if taken(c) { c } else { '_' }).collect()
 }
 
@@ -141,7 +158,10 @@ pub(super) fn globals(
             continue;
         };
         let end = symbol.value.saturating_add(symbol.size);
-        if image.section(section).is_none_or(|section| end > section.size) {
+        if image
+            .section(section)
+            .is_none_or(|section| end > section.size)
+        {
             continue;
         }
         globals.push(Global {

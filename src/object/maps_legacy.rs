@@ -57,9 +57,8 @@ pub(super) fn collect(image: &Image<'_>, index: usize) -> Result<Vec<Declared>, 
         let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
         let bytes = range.and_then(|(from, to)| section.data.get(from..to));
         let Some(bytes) = bytes.filter(|_| size >= LEAST) else {
-            let text = format!(
-                "map '{name}' has {size} bytes there; a definition takes at least {LEAST}"
-            );
+            let text =
+                format!("map '{name}' has {size} bytes there; a definition takes at least {LEAST}");
             return Err(ObjectError::section(
                 &section.name,
                 offset,
@@ -82,7 +81,13 @@ fn declared(name: &str, bytes: &[u8], offset: u64) -> Result<Declared, ObjectErr
         ObjectError::map(name, Problem::MapDefinition(text))
     })?;
     let (key_size, value_size, wanted) = (word(), word(), word());
-    let mut map = MapDef::new(name, map_type, key_size, value_size, entries(map_type, wanted));
+    let mut map = MapDef::new(
+        name,
+        map_type,
+        key_size,
+        value_size,
+        entries(map_type, wanted),
+    );
     map.flags = MapFlags::from_bits_retain(word());
     let (id, pinning, inner) = (word(), word(), word());
     if pinning != 0 {
@@ -105,8 +110,13 @@ fn inner_maps(maps: &mut [Declared]) {
         .map(|(index, map)| (map.id, index))
         .collect();
     for index in 0..maps.len() {
-        let Some(outer) = maps.get(index) else { continue };
-        let holds_maps = matches!(outer.map.map_type, MapType::ArrayOfMaps | MapType::HashOfMaps);
+        let Some(outer) = maps.get(index) else {
+            continue;
+        };
+        let holds_maps = matches!(
+            outer.map.map_type,
+            MapType::ArrayOfMaps | MapType::HashOfMaps
+        );
         let shape = by_id
             .get(&outer.inner)
             .filter(|inner| holds_maps && **inner != index)

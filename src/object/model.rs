@@ -2,10 +2,10 @@
 //! [`Image`](super::image::Image), which can be dropped then; relocation reads it
 //! as often as programs are asked for.
 
-use std::ops::Range;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
-use super::error::{ObjectError, Problem};
+use super::error::Problem;
 use super::kconfig::{self, Kconfig};
 use super::target::Target;
 use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo};
@@ -258,10 +258,7 @@ pub(super) fn prefix(text: &str, len: usize) -> &str {
 }
 
 /// An unknown name, with those that would have been right.
-pub(super) fn unknown<'a>(
-    what: &'static str,
-    known: impl Iterator<Item = &'a str>,
-) -> Problem {
+pub(super) fn unknown<'a>(what: &'static str, known: impl Iterator<Item = &'a str>) -> Problem {
     let known = known.map(ToOwned::to_owned).collect();
     Problem::Unknown {
         what,

@@ -73,11 +73,15 @@ pub(super) fn of_code(
     for entry in entries {
         let slot = usize::try_from(entry.offset / RawInsn::SIZE as u64)
             .ok()
-            .filter(|_| entry.offset % RawInsn::SIZE as u64 == 0);
+            .filter(|_| entry.offset.is_multiple_of(RawInsn::SIZE as u64));
         let insn = slot.and_then(|slot| insns.get(slot));
         let (Some(slot), Some(insn)) = (slot, insn) else {
             let text = "a relocation that isn't at an instruction".to_owned();
-            return Err(ObjectError::section(section, entry.offset, Problem::Relocation(text)));
+            return Err(ObjectError::section(
+                section,
+                entry.offset,
+                Problem::Relocation(text),
+            ));
         };
         let target = match image.symbols.get(entry.symbol) {
             Some(symbol) => target(image, homes, *insn, entry.symbol, symbol)
@@ -121,7 +125,7 @@ fn target(
         (SectionUse::Code(code), CALL) => {
             let slot = usize::try_from(symbol.value / RawInsn::SIZE as u64)
                 .ok()
-                .filter(|_| symbol.value % RawInsn::SIZE as u64 == 0)
+                .filter(|_| symbol.value.is_multiple_of(RawInsn::SIZE as u64))
                 .ok_or_else(|| format!("'{name}' isn't at an instruction"))?;
             Ok(RelocTarget::Call { code, slot })
         }
@@ -180,7 +184,9 @@ pub(super) fn of_maps(
             continue;
         };
         let name = image.symbol_name(symbol);
-        let slot = homes.value(entry.offset).filter(|(_, byte)| byte % POINTER == 0);
+        let slot = homes
+            .value(entry.offset)
+            .filter(|(_, byte)| byte % POINTER == 0);
         let place = slot.and_then(|(map, byte)| Some((map, u32::try_from(byte / POINTER).ok()?)));
         let Some((id, index)) = place else {
             return Err(fault(format!("'{name}' isn't in the values of a map")));
@@ -190,7 +196,9 @@ pub(super) fn of_maps(
         };
         let initial = match map.map_type {
             MapType::HashOfMaps if map.key_size != 4 => {
-                return Err(fault("a hash of maps with values has keys of 4 bytes".to_owned()));
+                return Err(fault(
+                    "a hash of maps with values has keys of 4 bytes".to_owned(),
+                ));
             }
             MapType::ArrayOfMaps | MapType::HashOfMaps => {
                 let inner = match symbol.home {
@@ -205,7 +213,11 @@ pub(super) fn of_maps(
                     .ok_or_else(|| fault(format!("'{name}' is no program")))?;
                 Initial::Program {
                     index,
-                    name: object.entries.get(entry).map(|e| e.name.clone()).unwrap_or_default(),
+                    name: object
+                        .entries
+                        .get(entry)
+                        .map(|e| e.name.clone())
+                        .unwrap_or_default(),
                 }
             }
         };
@@ -260,12 +272,16 @@ pub(super) fn of_tables(
         };
         let Some(program) = entry_of(object, homes, symbol) else {
             let name = image.symbol_name(symbol);
-            return Err(fault(format!("member '{member}' is set to '{name}', which is no program")));
+            return Err(fault(format!(
+                "member '{member}' is set to '{name}', which is no program"
+            )));
         };
         let Some(entry) = object.entries.get_mut(program) else {
             continue;
         };
-        entry.member.get_or_insert_with(|| (ty.to_owned(), member.to_owned()));
+        entry
+            .member
+            .get_or_insert_with(|| (ty.to_owned(), member.to_owned()));
         let name = entry.name.clone();
         if let Some(table) = object.maps.get_mut(map.index()) {
             let index = u32::try_from(index).unwrap_or(u32::MAX);

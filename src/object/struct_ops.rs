@@ -39,9 +39,8 @@ pub(super) fn collect(
     section: &Section<'_>,
     sections: &Sections<'_>,
 ) -> Result<Vec<Declared>, ObjectError> {
-    let fault = |offset: u32, problem| {
-        ObjectError::section(&section.name, u64::from(offset), problem)
-    };
+    let fault =
+        |offset: u32, problem| ObjectError::section(&section.name, u64::from(offset), problem);
     let Some(ty) = sections.get(&section.name) else {
         let text = "BTF has no section of this name".to_owned();
         return Err(fault(0, Problem::Btf(text)));

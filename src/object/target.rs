@@ -50,7 +50,8 @@ impl Target {
 
 fn read(path: &Path) -> Result<Btf, ObjectError> {
     let fault = |problem| ObjectError::new(Place::Object, problem);
-    let bytes = compressed::read(path).map_err(|error| fault(Problem::Unreadable(error.to_string())))?;
+    let bytes =
+        compressed::read(path).map_err(|error| fault(Problem::Unreadable(error.to_string())))?;
     Btf::parse(&bytes).map_err(|error| fault(Problem::Btf(error.to_string())))
 }
 
