@@ -2,4 +2,5 @@
 
 pub mod btf;
 pub mod isa;
+pub mod object;
 pub mod util;
