@@ -3,5 +3,6 @@
 pub mod btf;
 pub mod isa;
 pub mod spec;
+pub mod object;
 pub mod util;
 pub mod vm;

@@ -1,6 +1,7 @@
 //! A table of BTF types, opened and checked.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::check::{self, Limits};
@@ -16,6 +17,9 @@ pub(super) const MAGIC: u16 = 0xeb9f;
 pub(super) const VERSION: u8 = 1;
 /// Length of the header that this library knows.
 pub(super) const HEADER_LEN: u32 = 24;
+/// Longest name of a type, in bytes. The kernel takes 511, Rust's generic types have
+/// longer ones; without a limit, many types of one long name take forever.
+pub(super) const MAX_NAME: usize = 4096;
 
 /// A table of types with its strings, and the base that it extends if it is the
 /// split BTF of a module. Cloning shares it.
@@ -87,7 +91,9 @@ impl Btf {
         let too_big = || BtfError::btf(0, Problem::BaseTooBig);
         let own_strings = u32::try_from(strings.len()).map_err(|_| too_big())?;
         let string_end = first_string.checked_add(own_strings).ok_or_else(too_big)?;
+        let long = long_strings(&strings, first_string);
         let limits = Limits {
+            long: &long,
             start: parts.types_start,
             first_id,
             strings: string_end,
@@ -240,6 +246,11 @@ impl Btf {
         })
     }
 
+    /// Size of this table in bytes, without the base's.
+    pub(super) fn len(&self) -> usize {
+        HEADER_LEN as usize + self.0.words.len() * 4 + self.0.strings.len()
+    }
+
     /// The bytes of this table (without the base's), as they were read but for
     /// gaps and for what [`Btf::string`] says of broken UTF-8.
     #[must_use]
@@ -359,6 +370,25 @@ impl<'a> Parts<'a> {
             strings,
         })
     }
+}
+
+/// Where strings are too long to be names: from the first byte of each to the last one
+/// from which on it is short enough.
+fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for string in strings.split('\0') {
+        let own = |offset: usize| {
+            u32::try_from(offset)
+                .unwrap_or(u32::MAX)
+                .saturating_add(first)
+        };
+        if string.len() > MAX_NAME {
+            found.push(own(start)..own(start + string.len() - MAX_NAME));
+        }
+        start += string.len() + 1;
+    }
+    found
 }
 
 /// The strings as text of the same length: a byte that is no UTF-8 (a source line

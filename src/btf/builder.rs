@@ -7,7 +7,7 @@ use super::blob::{self, Btf};
 use super::check::join_info;
 use super::error::{BtfError, Problem};
 use super::kind::{Kind, Word};
-use super::types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Variable};
+use super::types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
 use crate::util::TypeId;
 
 /// Largest bit offset of a member in a struct with bitfields (24 bits).
@@ -341,17 +341,24 @@ impl Builder {
             shift: self.next_id.wrapping_sub(first),
         };
         for ty in other.own_types() {
-            for (word, meaning) in ty.record() {
-                let word = match meaning {
-                    Word::Name => self.string(other.string(word).unwrap_or_default()),
-                    Word::Type => map.get(TypeId(word)).0,
-                    Word::Data => word,
-                };
-                self.words.push(word);
-            }
+            self.copy(ty, |id| map.get(id));
         }
-        self.next_id = self.next_id.saturating_add(other.count() - first);
         map
+    }
+
+    /// Adds a copy of another table's type, its references remapped.
+    pub fn copy(&mut self, ty: Type<'_>, map: impl Fn(TypeId) -> TypeId) -> TypeId {
+        for (word, meaning) in ty.record() {
+            let word = match meaning {
+                Word::Name => self.string(ty.btf().string(word).unwrap_or_default()),
+                Word::Type => map(TypeId(word)).0,
+                Word::Data => word,
+            };
+            self.words.push(word);
+        }
+        let id = self.next_id();
+        self.next_id = self.next_id.saturating_add(1);
+        id
     }
 
     /// The finished table.

@@ -7,6 +7,8 @@
 //! until they are linked), and nothing here depends on them. Loops between types
 //! are left to whoever follows references: every walk has a limit.
 
+use std::ops::Range;
+
 use super::error::{BtfError, Problem, TypeFault};
 use super::kind::{HEADER_WORDS, Kind, Vlen, Word};
 use crate::util::TypeId;
@@ -35,16 +37,25 @@ pub(super) fn join_info(kind: Kind, vlen: u16, kind_flag: bool) -> u32 {
 
 /// What the types of a table may refer to.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct Limits<'a> {
     /// Where the type table starts in the section, in bytes: for errors.
     pub start: usize,
     /// Id of the table's first type.
     pub first_id: u32,
     /// Length of all strings, the base's included.
     pub strings: u32,
+    /// Offsets, in order, of strings too long to be names.
+    pub long: &'a [Range<u32>],
 }
 
-impl Limits {
+impl Limits<'_> {
+    /// Whether the string at an offset is too long to be a name.
+    fn is_long(&self, offset: u32) -> bool {
+        let after = self.long.partition_point(|range| range.start <= offset);
+        let range = after.checked_sub(1).and_then(|last| self.long.get(last));
+        range.is_some_and(|range| range.contains(&offset))
+    }
+
     /// An error about the type of this index in the table.
     fn error(&self, word: usize, index: usize, fault: TypeFault) -> BtfError {
         let id = TypeId(self.first_id.saturating_add(TypeId::from_index(index).0));
@@ -57,7 +68,7 @@ impl Limits {
 
 /// Finds where each record of the table starts, in words, and checks what can be
 /// checked of a record on its own.
-pub(super) fn index(words: &[u32], limits: Limits) -> Result<Vec<u32>, BtfError> {
+pub(super) fn index(words: &[u32], limits: Limits<'_>) -> Result<Vec<u32>, BtfError> {
     // An average type of the kernel's takes six words; hostile input can't make
     // this more than the table's own size.
     let mut index = Vec::with_capacity(words.len() / 6 + 1);
@@ -173,7 +184,7 @@ fn details(
 pub(super) fn references(
     words: &[u32],
     index: &[u32],
-    limits: Limits,
+    limits: Limits<'_>,
     count: u32,
 ) -> Result<(), BtfError> {
     for (number, &start) in index.iter().enumerate() {
@@ -186,6 +197,7 @@ pub(super) fn references(
         for (&word, meaning) in record.iter().zip(kind.shape().meanings(vlen)) {
             let fault = match meaning {
                 Word::Name if word >= limits.strings => TypeFault::Name(word),
+                Word::Name if limits.is_long(word) => TypeFault::LongName(word),
                 Word::Type if word >= count => TypeFault::Reference { to: word, count },
                 _ => continue,
             };

@@ -142,6 +142,9 @@ pub enum TypeFault {
     /// A string offset outside of the string table.
     #[error("string offset {0:#x} is outside of the string table")]
     Name(u32),
+    /// A name longer than any compiler's.
+    #[error("the name at string offset {0:#x} has more than 4096 bytes")]
+    LongName(u32),
     /// A reference to a type that doesn't exist.
     #[error("refers to type {to}, but there are only {count} types")]
     Reference {

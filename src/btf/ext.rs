@@ -289,7 +289,7 @@ impl Part<'_> {
             };
             BtfError::ext(self.field, problem)
         };
-        if self.off % 4 != 0 {
+        if !self.off.is_multiple_of(4) {
             return Err(BtfError::ext(self.field, Problem::Unaligned(T::NAME)));
         }
         let start = usize::try_from(start).map_err(|_| out_of_section())?;

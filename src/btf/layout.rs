@@ -187,7 +187,7 @@ impl Alignments {
             }
             align = align.max(own);
         }
-        Ok((ty.size().unwrap_or_default() % align == 0).then_some(align))
+        Ok((ty.size().unwrap_or_default().is_multiple_of(align)).then_some(align))
     }
 }
 

@@ -10,9 +10,11 @@
 mod blob;
 mod builder;
 mod check;
+mod dedup;
 mod dump;
 mod error;
 mod ext;
+mod fuzz;
 mod kind;
 mod layout;
 mod names;
@@ -25,6 +27,8 @@ pub use builder::{Builder, IdMap};
 pub use dump::DumpError;
 pub use error::{BtfError, Problem, TypeFault};
 pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
+#[doc(hidden)]
+pub use fuzz::exercise;
 pub use kind::Kind;
 pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;

@@ -1,8 +1,6 @@
 //! Look-up of types by name: a flat hash over the type table, no object per type.
 
-use std::hash::Hasher;
-
-use rustc_hash::FxHasher;
+use std::hash::{BuildHasher, RandomState};
 
 /// The name without its flavor: what stands before the last `___` that has
 /// something on both sides. `task_struct___v2` and `task_struct` are one type to
@@ -22,6 +20,8 @@ pub(super) struct NameIndex {
     heads: Box<[u32]>,
     /// Next entry + 1 of the same bucket, by entry.
     next: Box<[u32]>,
+    /// Keyed at random, so that no file can be made whose names share a bucket.
+    hash: RandomState,
 }
 
 impl NameIndex {
@@ -30,6 +30,7 @@ impl NameIndex {
     pub fn new<'a>(count: usize, name: impl Fn(usize) -> &'a str) -> Self {
         let mut heads = vec![0u32; count.next_power_of_two()].into_boxed_slice();
         let mut next = vec![0u32; count].into_boxed_slice();
+        let hash = RandomState::new();
         // From the last to the first, so that a chain is in order of id.
         for entry in (0..count).rev() {
             let name = name(entry);
@@ -39,19 +40,22 @@ impl NameIndex {
             if name.is_empty() {
                 continue;
             }
-            let bucket = bucket(name, heads.len());
+            let bucket = bucket(&hash, name, heads.len());
             if let (Some(head), Some(link)) = (heads.get_mut(bucket), next.get_mut(entry)) {
                 *link = std::mem::replace(head, number);
             }
         }
-        Self { heads, next }
+        Self { heads, next, hash }
     }
 
     /// Entries whose essential name may be that of `name`, in ascending order;
     /// the caller compares the names.
     pub fn candidates(&self, name: &str) -> impl Iterator<Item = usize> + use<'_> {
         let step = |number: u32| (number as usize).checked_sub(1);
-        let head = self.heads.get(bucket(name, self.heads.len())).copied();
+        let head = self
+            .heads
+            .get(bucket(&self.hash, name, self.heads.len()))
+            .copied();
         std::iter::successors(head.and_then(step), move |&entry| {
             self.next.get(entry).copied().and_then(step)
         })
@@ -59,12 +63,10 @@ impl NameIndex {
 }
 
 /// The bucket, of a power of two many, of a name's essential part.
-fn bucket(name: &str, buckets: usize) -> usize {
-    let mut hasher = FxHasher::default();
-    hasher.write(essential_name(name).as_bytes());
+fn bucket(hash: &RandomState, name: &str, buckets: usize) -> usize {
     // The mask keeps the index below the number of buckets.
     #[expect(clippy::cast_possible_truncation, reason = "only the low bits count")]
-    let hash = hasher.finish() as usize;
+    let hash = hash.hash_one(essential_name(name).as_bytes()) as usize;
     hash & buckets.saturating_sub(1)
 }
 

@@ -1,5 +1,7 @@
 //! Tests of opening, looking up and rebuilding whole tables.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::util::TypeId;
 
@@ -251,6 +253,18 @@ fn faults_are_named_with_their_offset() {
             .contains("member 0 at bit 64")
     );
     let mut bad = Builder::new();
+    bad.typedef(&"x".repeat(4097), TypeId(0));
+    assert!(
+        bad.build()
+            .unwrap_err()
+            .to_string()
+            .contains("more than 4096 bytes")
+    );
+    let mut good = Builder::new();
+    good.typedef(&"x".repeat(4096), TypeId(0));
+    good.string(&"x".repeat(10_000));
+    assert!(good.build().is_ok(), "a source line may be long");
+    let mut bad = Builder::new();
     bad.prototype(
         TypeId(0),
         &vec![
@@ -299,5 +313,197 @@ fn the_kernels_own_table_opens() {
             btf.named(ty.name()).any(|found| found.id() == ty.id()),
             "{ty:?}"
         );
+    }
+}
+
+/// A type to be built: a number that chooses its kind, names, and numbers for the rest.
+type Recipe = (u8, String, u32, Vec<(String, u32)>);
+
+/// Builds a table from recipes; references go to any of the types, later ones too.
+fn cook(recipes: &[Recipe]) -> Builder {
+    let mut b = Builder::new();
+    let count = u32::try_from(recipes.len()).unwrap() + 1;
+    for (choice, name, number, items) in recipes {
+        let to = |number: u32| TypeId(number % count);
+        let target = to(*number);
+        let members = |bits: bool| -> Vec<Member<'_>> {
+            items
+                .iter()
+                .map(|(name, number)| Member {
+                    name,
+                    ty: to(*number),
+                    bit_offset: number % 512,
+                    bitfield: (bits && number % 3 == 0).then_some(7),
+                })
+                .collect()
+        };
+        let values = |signed: bool| -> Vec<Enumerator<'_>> {
+            let wide = |number: u32| i64::from(number.cast_signed()).cast_unsigned();
+            items
+                .iter()
+                .map(|(name, n)| Enumerator {
+                    name,
+                    bits: if signed { wide(*n) } else { u64::from(*n) },
+                    signed,
+                })
+                .collect()
+        };
+        match choice % 19 {
+            0 => b.int(name, 4, Encoding::from_bits(choice % 5)),
+            1 => b.ptr(target),
+            2 => b.array(Array {
+                element: target,
+                index: to(number / 3),
+                len: *number,
+            }),
+            3 => b.structure(name, 64, &members(false)),
+            4 => b.union(name, 64, &members(true)),
+            5 => b.enumeration(name, 4, number % 2 == 0, &values(number % 2 == 0)),
+            6 => b.enumeration64(name, 8, number % 2 == 0, &values(number % 2 == 0)),
+            7 => b.forward(name, number % 2 == 0),
+            8 => b.typedef(name, target),
+            9 => b.constant(target),
+            10 => b.volatile(target),
+            11 => b.restrict(target),
+            12 => b.type_tag(name, target, number % 2 == 0),
+            13 => b.decl_tag(name, target, (number % 2 == 0).then_some(number / 2), false),
+            14 => {
+                let params: Vec<_> = items
+                    .iter()
+                    .map(|(name, n)| Param { name, ty: to(*n) })
+                    .collect();
+                b.prototype(target, &params)
+            }
+            15 => b.function(name, target, Linkage::from_number(number % 3).unwrap()),
+            16 => b.variable(name, target, Linkage::from_number(number % 3).unwrap()),
+            17 => {
+                let places: Vec<_> = items
+                    .iter()
+                    .map(|(_, n)| Variable {
+                        ty: to(*n),
+                        offset: *n,
+                        size: n / 2,
+                    })
+                    .collect();
+                b.section(name, *number, &places)
+            }
+            _ => b.float(name, 8),
+        };
+    }
+    b
+}
+
+/// Everything that a view says of a type.
+fn seen(ty: Type<'_>) -> String {
+    let items = (
+        ty.members().collect::<Vec<_>>(),
+        ty.enumerators().collect::<Vec<_>>(),
+        ty.params().collect::<Vec<_>>(),
+        ty.variables().collect::<Vec<_>>(),
+    );
+    let details = (
+        ty.size(),
+        ty.target_id(),
+        ty.int(),
+        ty.array(),
+        ty.linkage(),
+        ty.component(),
+    );
+    format!("{ty:?} {} {details:?} {items:?}", ty.kind_flag())
+}
+
+fn recipes() -> impl Strategy<Value = Vec<Recipe>> {
+    let name = "[a-c_]{0,5}";
+    let items = prop::collection::vec((name, any::<u32>()), 0..4);
+    prop::collection::vec((any::<u8>(), name, any::<u32>(), items), 1..24)
+}
+
+proptest! {
+    #[test]
+    fn what_is_built_is_what_is_read(recipes in recipes()) {
+        let btf = cook(&recipes).build().unwrap();
+        prop_assert_eq!(btf.types().len(), recipes.len());
+        for (ty, (_, name, number, items)) in btf.types().zip(&recipes) {
+            let count = ty.members().len().max(ty.params().len()).max(ty.variables().len());
+            prop_assert!(count == 0 || count == items.len());
+            let named = !ty.name().is_empty();
+            prop_assert!(!named || ty.name() == name);
+            if let Some(target) = ty.target_id() {
+                prop_assert_eq!(target.0, number % btf.count());
+            }
+            prop_assert!(!named || btf.named(name).any(|found| found.id() == ty.id()));
+        }
+        // Written and read again, or copied one by one, they look the same.
+        let mut copy = Builder::new();
+        copy.append(&btf);
+        for again in [Btf::parse(&btf.to_bytes()).unwrap(), copy.build().unwrap()] {
+            let all = |btf: &Btf| btf.types().map(seen).collect::<Vec<_>>();
+            prop_assert_eq!(all(&again), all(&btf));
+        }
+    }
+
+    #[test]
+    fn merging_changes_no_types_meaning(recipes in recipes()) {
+        let btf = cook(&recipes).build().unwrap();
+        let (merged, map) = btf.deduplicate().unwrap();
+        prop_assert!(merged.count() <= btf.count());
+        for ty in btf.types().filter(|ty| !ty.is_forward()) {
+            let new = merged.ty(map[ty.id().index()]);
+            prop_assert_eq!((new.kind(), new.name(), new.size()), (ty.kind(), ty.name(), ty.size()));
+            let target = ty.target_id().map(|id| map[id.index()]);
+            prop_assert_eq!(new.target_id(), target);
+        }
+        let (again, _) = merged.deduplicate().unwrap();
+        prop_assert_eq!(again.count(), merged.count(), "once is enough");
+    }
+
+    #[test]
+    fn any_table_can_be_looked_at(recipes in recipes()) {
+        exercise(&cook(&recipes).build().unwrap().to_bytes());
+    }
+
+    #[test]
+    fn mutated_tables_never_panic(
+        recipes in recipes(),
+        hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        end in any::<prop::sample::Index>(),
+        cut: bool,
+    ) {
+        let mut bytes = cook(&recipes).build().unwrap().to_bytes();
+        for (at, byte) in hits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if cut {
+            bytes.truncate(end.index(bytes.len()));
+        }
+        exercise(&bytes);
+    }
+}
+
+#[test]
+fn a_mutated_kernel_table_never_panics() {
+    let Some(bytes) = vmlinux() else { return };
+    // A fixed sequence of places: the same ones each time.
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 16).unwrap() % below
+    };
+    for round in 0..12 {
+        let mut mutated = bytes.clone();
+        for _ in 0..1 << (round % 4) {
+            let at = next(mutated.len());
+            mutated[at] ^= 1 << next(8);
+        }
+        if round % 3 == 0 {
+            mutated.truncate(next(bytes.len()));
+        }
+        if let Ok(btf) = Btf::parse(&mutated) {
+            let _ = btf.write_c(&mut String::new());
+            assert!(btf.named("task_struct").count() < 10);
+        }
     }
 }

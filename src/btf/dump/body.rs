@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::super::kind::Kind;
 use super::super::types::{Member, Type};
 use super::names::identifier;
-use super::{DumpError, Dumper};
+use super::{DumpError, Dumper, PUNCTUATION};
 
 /// A gap of more bits than this becomes an array instead of bitfields.
 const MAX_PADDING: u64 = 4096;
@@ -32,7 +32,7 @@ impl Dumper<'_> {
         // The end of what was written: of the last member, or of a union's longest.
         let mut end = 0u64;
         for member in in_order(ty) {
-            self.step(ty.id())?;
+            self.charge(ty.id(), PUNCTUATION + level + member.name.len())?;
             let own = if packed {
                 1
             } else {
@@ -99,7 +99,7 @@ impl Dumper<'_> {
         text.push_str(" {");
         let mut narrow = true;
         for (index, value) in ty.enumerators().enumerate() {
-            self.step(ty.id())?;
+            self.charge(ty.id(), PUNCTUATION + level + value.name.len())?;
             let name = self.names.of_enumerator(ty.id(), index, value.name);
             let number = value.value();
             narrow &= i32::try_from(number).is_ok() || u32::try_from(number).is_ok();
@@ -144,7 +144,7 @@ fn natural(end: u64, align: u32, packed: bool, member: Member<'_>) -> u64 {
 /// alignment, and one that stays within 64 bits lies where it is put.
 fn padding(text: &mut String, indent: &str, mut from: u64, to: u64) {
     while from < to {
-        let next = if to - from > MAX_PADDING && from % 8 == 0 {
+        let next = if to - from > MAX_PADDING && from.is_multiple_of(8) {
             let bytes = (to - from) / 8;
             let _ = write!(text, "\n{indent}unsigned char __gap_{}[{bytes}];", from / 8);
             from + bytes * 8

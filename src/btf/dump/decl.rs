@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::kind::Kind;
 use super::super::types::Type;
 use super::names::{identifier, is_basic};
-use super::{DumpError, Dumper, is_builtin};
+use super::{DumpError, Dumper, PUNCTUATION, is_builtin};
 use crate::util::TypeId;
 
 /// Longest chain of pointers, arrays, functions and qualifiers of one declaration.
@@ -70,7 +70,7 @@ impl Dumper<'_> {
         // Whether the declarator so far starts with a pointer's `*`.
         let mut pointer = false;
         for _ in 0..MAX_CHAIN {
-            self.step(ty.id())?;
+            self.charge(ty.id(), PUNCTUATION + ty.name().len())?;
             match ty.kind() {
                 Kind::Volatile | Kind::Const | Kind::Restrict | Kind::TypeTag => {
                     qualifiers.note(ty)
@@ -171,6 +171,7 @@ impl Dumper<'_> {
         let count = proto.params().len();
         let mut list = Vec::with_capacity(count);
         for (index, param) in proto.params().enumerate() {
+            self.charge(proto.id(), PUNCTUATION + param.name.len())?;
             if param.ty == TypeId(0) {
                 // The last one stands for `...`; alone it stands for nothing.
                 if index + 1 == count && count > 1 {

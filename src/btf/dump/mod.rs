@@ -23,9 +23,13 @@ use names::{Names, identifier, is_basic};
 
 /// Deepest nesting of definitions that wait for others.
 const MAX_NESTING: usize = 256;
-/// Declarations and members written for each type of the table: anonymous structs
+/// Bytes of text for each byte of the table: the kernel's takes one. Anonymous structs
 /// are written wherever they are used, which hostile BTF can make endless.
-const STEPS_PER_TYPE: u64 = 1024;
+const TEXT_PER_BYTE: u64 = 12;
+/// Bytes of text that any table may have.
+const LEAST_TEXT: u64 = 1 << 20;
+/// What a declaration costs beside its name.
+const PUNCTUATION: usize = 8;
 
 /// Why a table can't be written as C.
 #[derive(Debug, Error)]
@@ -72,16 +76,17 @@ impl Btf {
     /// # Errors
     /// [`DumpError`]; what was written up to then is incomplete.
     pub fn write_c(&self, out: &mut impl fmt::Write) -> Result<(), DumpError> {
-        Dumper::new(self, out).all()
+        Dumper::new(self, Names::new(self), out).all()
     }
 
     /// A declaration of `name` with this type, anonymous structs written out; for a
-    /// named struct or enum see [`Btf::c_definition`].
+    /// named struct or enum see [`Btf::c_definition`]. Names are as they are, double
+    /// ones too.
     ///
     /// # Errors
     /// [`DumpError`].
     pub fn c_declaration(&self, id: TypeId, name: &str) -> Result<String, DumpError> {
-        Dumper::new(self, &mut String::new()).declaration(id, name, 0)
+        Dumper::new(self, Names::default(), &mut String::new()).declaration(id, name, 0)
     }
 
     /// The definition of a struct, union or enum, without a semicolon.
@@ -89,7 +94,7 @@ impl Btf {
     /// # Errors
     /// [`DumpError`].
     pub fn c_definition(&self, id: TypeId) -> Result<String, DumpError> {
-        Dumper::new(self, &mut String::new()).body(self.ty(id), 0)
+        Dumper::new(self, Names::default(), &mut String::new()).body(self.ty(id), 0)
     }
 }
 
@@ -101,25 +106,29 @@ struct Dumper<'a> {
     alignments: Alignments,
     states: Vec<State>,
     depth: usize,
-    steps: u64,
+    /// Bytes of text and steps of work that are left.
+    budget: u64,
 }
 
 impl<'a> Dumper<'a> {
-    fn new(btf: &'a Btf, out: &'a mut dyn fmt::Write) -> Self {
+    fn new(btf: &'a Btf, names: Names, out: &'a mut dyn fmt::Write) -> Self {
         Self {
             btf,
             out,
-            names: Names::new(btf),
+            names,
             alignments: Alignments::default(),
             states: vec![State::Unseen; btf.count() as usize],
             depth: 0,
-            steps: (u64::from(btf.count()) + 64) * STEPS_PER_TYPE,
+            budget: (btf.len() as u64)
+                .saturating_mul(TEXT_PER_BYTE)
+                .saturating_add(LEAST_TEXT),
         }
     }
 
-    /// Counts a unit of work, of which there is an end.
-    fn step(&mut self, id: TypeId) -> Result<(), DumpError> {
-        self.steps = self.steps.checked_sub(1).ok_or(DumpError::TooLong(id))?;
+    /// Charges for text, or for a step of work, of which there is an end.
+    fn charge(&mut self, id: TypeId, text: usize) -> Result<(), DumpError> {
+        let left = self.budget.checked_sub(text as u64);
+        self.budget = left.ok_or(DumpError::TooLong(id))?;
         Ok(())
     }
 
@@ -243,7 +252,7 @@ impl<'a> Dumper<'a> {
     /// definition, otherwise a declaration. `within` is the struct whose body the use
     /// is in: its own tag is known there.
     fn need(&mut self, id: TypeId, within: TypeId, complete: bool) -> Result<(), DumpError> {
-        self.step(id)?;
+        self.charge(id, 1)?;
         self.nested(|dumper| dumper.need_nested(dumper.btf.ty(id), within, complete))
             .map_err(|error| match error {
                 DumpError::TooDeep(TypeId(0)) => DumpError::TooDeep(id),

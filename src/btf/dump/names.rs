@@ -5,6 +5,7 @@
 //! them, the second becomes `x___2`, which CO-RE takes for the same type.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
 
@@ -124,8 +125,10 @@ impl Names {
     /// Numbers all names of a table.
     pub fn new(btf: &Btf) -> Self {
         let mut names = Self::default();
-        let mut tags: FxHashMap<Cow<'_, str>, u32> = FxHashMap::default();
-        let mut idents: FxHashMap<Cow<'_, str>, u32> = FxHashMap::default();
+        let mut tags: HashMap<Cow<'_, str>, u32> = HashMap::new();
+        let mut idents: HashMap<Cow<'_, str>, u32> = HashMap::new();
+        // The first struct and the first union of each name, for declarations.
+        let mut defined: HashMap<(&str, bool), TypeId> = HashMap::new();
         for ty in btf.types() {
             let space = match ty.kind() {
                 Kind::Struct | Kind::Union | Kind::Enum | Kind::Enum64 => &mut tags,
@@ -133,10 +136,15 @@ impl Names {
                 Kind::Int if !is_basic(ty.name()) => &mut idents,
                 _ => continue,
             };
-            if !ty.name().is_empty()
-                && let Some(number) = count(space, ty.name())
-            {
-                names.types.insert(ty.id(), number);
+            if !ty.name().is_empty() {
+                if let Some(number) = count(space, ty.name()) {
+                    names.types.insert(ty.id(), number);
+                }
+                if ty.kind().is_composite() {
+                    defined
+                        .entry((ty.name(), ty.kind() == Kind::Union))
+                        .or_insert(ty.id());
+                }
             }
             for (index, value) in ty.enumerators().enumerate() {
                 if let Some(number) = count(&mut idents, value.name) {
@@ -144,24 +152,16 @@ impl Names {
                 }
             }
         }
-        // A forward declaration stands for the struct of its name, so it gets a
+        // A forward declaration stands for the definition of its name, so it gets a
         // number of its own only where that name is something else's.
         for ty in btf.types().filter(|ty| ty.kind() == Kind::Fwd) {
-            let mut same = btf.named(ty.name()).filter(|other| {
-                !other.is_forward() && (other.kind().is_composite() || other.kind().is_any_enum())
-            });
-            let wanted = if ty.kind_flag() {
-                Kind::Union
-            } else {
-                Kind::Struct
-            };
-            let Some(first) = same.next() else { continue };
-            let twin = std::iter::once(first)
-                .chain(same)
-                .find(|other| other.kind() == wanted);
-            let number = match twin {
-                Some(twin) => names.types.get(&twin.id()).copied(),
-                None => count(&mut tags, ty.name()),
+            let key = (ty.name(), ty.kind_flag());
+            let number = match defined.get(&key) {
+                Some(twin) => names.types.get(twin).copied(),
+                None => {
+                    defined.insert(key, ty.id());
+                    count(&mut tags, ty.name())
+                }
             };
             if let Some(number) = number {
                 names.types.insert(ty.id(), number);
@@ -182,7 +182,7 @@ impl Names {
 }
 
 /// Counts a name; its number if it isn't the first.
-fn count<'a>(space: &mut FxHashMap<Cow<'a, str>, u32>, name: &'a str) -> Option<u32> {
+fn count<'a>(space: &mut HashMap<Cow<'a, str>, u32>, name: &'a str) -> Option<u32> {
     let uses = space.entry(identifier(name)).or_default();
     *uses += 1;
     (*uses > 1).then_some(*uses)

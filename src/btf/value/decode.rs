@@ -185,7 +185,7 @@ impl<'a> Decoder<'a, '_> {
         let printable = text
             .iter()
             .all(|byte| byte.is_ascii_graphic() || *byte == b' ');
-        (printable && at % 8 == 0).then(|| String::from_utf8_lossy(text).into_owned())
+        (printable && at.is_multiple_of(8)).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
     fn bits(&self, at: u64, count: u32) -> Result<u128, ValueError> {
