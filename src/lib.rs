@@ -2,6 +2,7 @@
 
 pub mod btf;
 pub mod isa;
+pub mod report;
 pub mod spec;
 pub mod object;
 pub mod util;
