@@ -11,6 +11,7 @@ mod btf_fixup;
 mod collect;
 mod compressed;
 mod configure;
+pub mod core;
 mod elf;
 mod error;
 mod externs;

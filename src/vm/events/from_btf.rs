@@ -114,6 +114,20 @@ impl Layout {
         Ok(args_layout(name.to_owned(), fields, source))
     }
 
+    /// Arguments of a raw tracepoint that BTF is not at hand for: `args[0]`, … as
+    /// numbers of 8 bytes, at most 12.
+    #[must_use]
+    pub fn of_arguments(name: impl Into<String>, count: usize) -> Self {
+        let count = u32::try_from(count.min(MAX_ARGS)).unwrap_or(0);
+        let field = |index: u32| {
+            Field::inline(format!("arg{index}"), 8 * index, Shape::number(8, false))
+                .alias(format!("args[{index}]"))
+        };
+        let mut layout = args_layout(name.into(), (0..count).map(field).collect(), String::new());
+        layout.source = Source::Declared;
+        layout
+    }
+
     /// The arguments of kernel function `name`, which a program on its entry gets,
     /// and behind them what it returned (`ret`), which one on its exit gets. The
     /// trampoline saves whole registers: give 8-byte values.
@@ -145,10 +159,11 @@ fn args_layout(name: String, fields: Vec<Field>, source: String) -> Layout {
         size,
         data_offset: size,
         hidden: 0,
-        context_size: None,
+        context_size: Some(size),
         readable: size,
         fields,
         source: Source::Prototype(source),
+        defaults: Vec::new(),
     }
 }
 
@@ -404,5 +419,185 @@ impl<'a> Shapes<'a> {
             }
         }
         fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::{Builder, Linkage, Member, Param};
+
+    fn member(
+        name: &'static str,
+        ty: TypeId,
+        bit_offset: u32,
+        width: Option<u8>,
+    ) -> Member<'static> {
+        Member {
+            name,
+            ty,
+            bit_offset,
+            bitfield: width,
+        }
+    }
+
+    /// Classes of one prototype, each a record with one field of its own size, and
+    /// events of that prototype; `own` are tracepoints themselves.
+    fn table(classes: &[&str], own: &[&str], events: &[&str]) -> Btf {
+        let mut b = Builder::new();
+        let int = b.int("int", 4, Encoding::Signed);
+        let void = b.ptr(TypeId(0));
+        let params = |name| {
+            [
+                Param {
+                    name: "__data",
+                    ty: void,
+                },
+                Param { name, ty: int },
+            ]
+        };
+        let proto = b.prototype(TypeId(0), &params("value"));
+        let other = b.prototype(TypeId(0), &params("renamed"));
+        for (size, class) in (8u32..).step_by(4).zip(classes) {
+            let fields = [member("x", int, 8 * (size - 4), None)];
+            b.structure(&format!("trace_event_raw_{class}"), size, &fields);
+            b.function(&format!("__bpf_trace_{class}"), proto, Linkage::Static);
+        }
+        for class in own {
+            b.typedef(&format!("btf_trace_{class}"), void);
+        }
+        for event in events {
+            b.function(&format!("__probestub_{event}"), proto, Linkage::Static);
+        }
+        b.function("__probestub_renamed", other, Linkage::Static);
+        b.build().unwrap()
+    }
+
+    fn class_of(btf: &Btf, event: &str) -> Result<Source, String> {
+        match Layout::from_btf(btf, "g", event) {
+            Ok(layout) => Ok(layout.source),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_class_of_an_event_is_the_one_with_its_prototype() {
+        let btf = table(&["a"], &[], &["e"]);
+        let a = Ok(Source::Btf("trace_event_raw_a".into()));
+        assert_eq!(class_of(&btf, "a"), a);
+        assert_eq!(class_of(&btf, "e"), a);
+        assert_eq!(class_of(&btf, "renamed"), a, "by types alone");
+        assert_eq!(
+            class_of(&btf, "nothing").unwrap_err(),
+            "no layout for tracepoint g/nothing: no struct trace_event_raw_nothing in BTF; \
+             no function __probestub_nothing or __traceiter_nothing in BTF; \
+             give its tracefs format file, or declare it"
+        );
+    }
+
+    #[test]
+    fn among_several_classes_pure_ones_then_the_table_decide() {
+        let btf = table(&["a", "b"], &["b"], &["e"]);
+        assert_eq!(
+            class_of(&btf, "e"),
+            Ok(Source::Btf("trace_event_raw_a".into()))
+        );
+        let classes = ["sched_process_template", "sched_wakeup_template"];
+        let btf = table(&classes, &[], &["sched_waking", "sched_wait_task", "e"]);
+        for (event, class) in [
+            ("sched_waking", classes[1]),
+            ("sched_wait_task", classes[0]),
+        ] {
+            let name = format!("trace_event_raw_{class}");
+            assert_eq!(class_of(&btf, event), Ok(Source::Btf(name)));
+        }
+        let error = class_of(&btf, "e").unwrap_err();
+        assert!(error.contains("fits the classes sched_process_template, sched_wakeup_template"));
+    }
+
+    #[test]
+    fn patterns_have_one_star() {
+        assert!(matches("xfs_*", "xfs_a") && matches("sb_*_x", "sb_a_x") && matches("a", "a"));
+        assert!(!matches("xfs_*", "ext4_a") && !matches("a", "ab") && !matches("a_*_a", "a_a"));
+    }
+
+    #[test]
+    fn structs_bits_and_anonymous_members_become_shapes() {
+        let mut b = Builder::new();
+        let int = b.int("unsigned int", 4, Encoding::Unsigned);
+        let char_ = b.int("char", 1, Encoding::Signed);
+        let pair = b.structure(
+            "pair",
+            8,
+            &[member("a", int, 0, None), member("b", int, 32, None)],
+        );
+        let either = b.union(
+            "",
+            4,
+            &[member("u", int, 0, None), member("c", char_, 0, None)],
+        );
+        let pointer = b.ptr(pair);
+        let fields = [
+            member("p", pair, 0, None),
+            member("", either, 64, None),
+            member("low", int, 96, Some(3)),
+            member("high", int, 99, Some(5)),
+            member("__data_loc_name", int, 128, None),
+            member("ptr", pointer, 192, None),
+        ];
+        b.structure("trace_event_raw_e", 32, &fields);
+        let layout = Layout::from_btf(&b.build().unwrap(), "g", "e").unwrap();
+        let at = |path| layout.part(path).unwrap().offset;
+        assert_eq!(
+            (at("p.b"), at("u"), at("c"), at("name"), at("ptr")),
+            (4, 8, 8, 16, 24)
+        );
+        let high = layout.part("high").unwrap();
+        assert_eq!(
+            high.shape,
+            &Shape::Bits {
+                size: 1,
+                shift: 3,
+                width: 5
+            }
+        );
+        assert!(layout.is_dynamic() && layout.size == 32);
+    }
+
+    #[test]
+    fn arguments_take_slots_of_eight_bytes() {
+        let mut b = Builder::new();
+        let int = b.int("int", 4, Encoding::Signed);
+        let pair = b.structure("pair", 16, &[]);
+        let params = [("", int), ("p", pair), ("last", int)];
+        let params = params.map(|(name, ty)| Param { name, ty });
+        let proto = b.prototype(int, &params);
+        b.function("f", proto, Linkage::Static);
+        let btf = b.build().unwrap();
+        let layout = Layout::of_function(&btf, "f").unwrap();
+        let offsets = ["arg0", "p", "last", "args[2]", "ret"].map(|name| layout.offset(name));
+        assert_eq!(offsets, [0, 8, 24, 24, 32].map(Some));
+        assert_eq!(layout.size, 40);
+        assert!(Layout::of_function(&btf, "g").is_err());
+        assert!(
+            Layout::of_raw_tracepoint(&btf, "f")
+                .unwrap_err()
+                .to_string()
+                .contains("btf_trace_f")
+        );
+    }
+
+    #[test]
+    fn a_struct_that_multiplies_is_cut_off() {
+        let mut b = Builder::new();
+        let mut inner = b.int("int", 4, Encoding::Signed);
+        for level in 0..12 {
+            let names = ["a", "b", "c", "d"];
+            let fields = names.map(|name| member(name, inner, 0, None));
+            inner = b.structure(&format!("s{level}"), 4, &fields);
+        }
+        b.structure("trace_event_raw_e", 4, &[member("x", inner, 0, None)]);
+        let layout = Layout::from_btf(&b.build().unwrap(), "g", "e").unwrap();
+        assert_eq!(layout.part("x.a.a").unwrap().offset, 0);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::error::{EventError, nearest_first};
 use super::shape::{Field, Part, Shape, Storage, find};
+use super::value::FieldValue;
 
 /// The first bytes of a tracepoint's context, which belong to the kernel: it keeps
 /// its pointer to the registers there while programs run
@@ -50,6 +51,8 @@ pub struct Layout {
     pub readable: u32,
     /// Where the layout came from.
     pub source: Source,
+    /// What fields hold unless they are set: the number of a system call.
+    pub defaults: Vec<(String, FieldValue)>,
 }
 
 impl Layout {
@@ -68,6 +71,7 @@ impl Layout {
             readable: last,
             fields,
             source,
+            defaults: Vec::new(),
         }
     }
 
@@ -83,6 +87,19 @@ impl Layout {
         self.fields
             .iter()
             .any(|field| field.storage != Storage::Inline)
+    }
+
+    /// Whether there is a field of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.is_named(name))
+    }
+
+    /// The offset of the field of this name.
+    #[must_use]
+    pub fn offset(&self, name: &str) -> Option<u32> {
+        let field = self.fields.iter().find(|field| field.is_named(name));
+        field.map(|field| field.offset)
     }
 
     /// The field that a name or path begins with, and the part it leads to.

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use super::context;
 use super::layout::Layout;
 use super::shape::{Field, Shape, Storage};
-use crate::btf::Btf;
+use crate::btf::{Btf, Kind};
+use crate::spec::ProgType;
 
 /// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
 /// in a mount namespace of its own, so that the machine stays as it is.
@@ -103,9 +105,44 @@ fn btf_and_format_files_agree() {
     for error in &unknown {
         eprintln!("  {error}");
     }
-    for line in &sizes {
-        eprintln!("  sizes differ: {line}");
-    }
+    assert!(sizes.is_empty(), "{sizes:#?}");
     let others = unknown.iter().filter(|error| !error.contains(" ftrace/"));
     assert!(same > 20 * others.count(), "{unknown:#?}");
+}
+
+#[test]
+fn contexts_are_laid_out_as_the_kernels_btf_says() {
+    let btf = match kernel_btf() {
+        Ok(btf) => btf,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let mut checked = 0;
+    for prog_type in ProgType::ALL {
+        let Some(layout) = context::layout(prog_type.info().context) else {
+            continue;
+        };
+        let Some(ty) = btf.find(&layout.name, Kind::Struct) else {
+            continue;
+        };
+        assert_eq!(ty.size(), Some(layout.size), "{}", layout.name);
+        // An x86 kernel is needed to check x86 registers.
+        if layout.name == "pt_regs" && layout.offset("r15").is_none() {
+            continue;
+        }
+        for field in &layout.fields {
+            let found = btf
+                .field(ty.id(), &field.name)
+                .unwrap_or_else(|e| panic!("{e}"));
+            let place = (u64::from(field.offset) * 8, u64::from(field.size()) * 8);
+            assert_eq!(
+                place,
+                (found.bit_offset, found.bit_size),
+                "{}.{}",
+                layout.name,
+                field.name
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 200, "{checked}");
 }

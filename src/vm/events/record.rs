@@ -27,10 +27,15 @@ impl Values {
             Shape::Char | Shape::Opaque { .. } => vec![0],
             _ => Vec::new(),
         });
-        Self {
+        let mut values = Self {
             fixed: vec![0; layout.size as usize],
             dynamic: dynamic.collect(),
+        };
+        for (field, value) in &layout.defaults {
+            // A default that does not fit its own layout stays zero.
+            let _ = values.set(layout, field, value);
         }
+        values
     }
 
     /// Sets a field or a part of it.
