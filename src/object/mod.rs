@@ -8,6 +8,7 @@
 
 mod assemble;
 mod btf_fixup;
+pub mod cases;
 mod collect;
 mod compressed;
 mod configure;
