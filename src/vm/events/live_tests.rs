@@ -9,6 +9,7 @@ use super::layout::Layout;
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
 use crate::spec::ProgType;
+use crate::spec::context::Machine;
 
 /// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
 /// in a mount namespace of its own, so that the machine stays as it is.
@@ -118,7 +119,7 @@ fn contexts_are_laid_out_as_the_kernels_btf_says() {
     };
     let mut checked = 0;
     for prog_type in ProgType::ALL {
-        let Some(layout) = context::layout(prog_type.info().context) else {
+        let Some(layout) = context::layout(prog_type.info().context, Machine::HOST) else {
             continue;
         };
         let Some(ty) = btf.find(&layout.name, Kind::Struct) else {
