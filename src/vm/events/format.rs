@@ -242,7 +242,7 @@ impl<'a> Declared<'a> {
     fn element(&self, size: Option<u32>, signed: bool) -> Shape {
         let mut words: Vec<_> = self.ctype.split_whitespace().collect();
         words.retain(|word| !matches!(*word, "const" | "volatile" | "__user" | "__rcu"));
-        if self.ctype.ends_with('*') && matches!(size, None | Some(8)) {
+        if self.ctype.contains('*') && matches!(size, None | Some(8)) {
             return Shape::Pointer;
         }
         if words == ["char"] && matches!(size, None | Some(1)) {
