@@ -4,4 +4,5 @@ pub mod events;
 pub mod memory;
 mod world;
 
+pub use events::{Event, EventError};
 pub use world::{Clock, Random, Task, UserMemory, World};

@@ -14,6 +14,7 @@ use super::error::EventError;
 use super::layout::{HIDDEN, Layout, Source};
 use super::shape::{Field, Shape, Storage};
 use super::syscall;
+use crate::spec::limits::MAX_TRACE_SIZE;
 
 impl Layout {
     /// Reads a `format` file. The text does not say which group the event belongs
@@ -67,6 +68,12 @@ impl Layout {
         }
         let full = format!("{group}/{name}");
         let layout = Self::of_fields(full, fields, Source::Format);
+        if layout.size as usize > MAX_TRACE_SIZE {
+            let size = layout.size;
+            let problem =
+                format!("the fields take {size} bytes, but a record has at most {MAX_TRACE_SIZE}");
+            return Err(parser.at(1, problem));
+        }
         Ok(match syscall::Side::of(group, name) {
             Some(side) => side.adapt(layout),
             None => layout,
@@ -381,6 +388,9 @@ mod tests {
         assert!(error(&EXEC.replace("old_pid", "pid")).contains("line 11, column 1: second field"));
         assert!(error("").contains("line 1, column 1: no line `name: …`"));
         assert!(error("name: x\n").contains("no line `format:`"));
+        assert!(
+            error("name: x\nformat:\n\tfield:u64 a;\toffset:9000;\tsize:8;\n").contains("8192")
+        );
         assert!(error("hello").contains("expected `name:`"));
         assert!(error("name: x\nformat:\n\tfield:u64 a;\toffset:4;\tsize:8;\n").contains("header"));
     }

@@ -13,7 +13,7 @@ use super::error::EventError;
 use super::layout::{Layout, Source};
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Encoding, Kind, Type};
-use crate::spec::limits::MAX_FUNC_ARGS;
+use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
 use crate::util::TypeId;
 
 /// What BTF leaves open on 6.18: classes with equal prototypes and different
@@ -79,7 +79,21 @@ impl Layout {
             return Err(EventError::NoLayout { event: full, tried });
         }
         match record_struct(btf, name) {
-            Ok(record) => Ok(of_struct(btf, record, full)),
+            Ok(record) => {
+                let layout = of_struct(btf, record, full);
+                if layout.size as usize > MAX_TRACE_SIZE {
+                    let tried = vec![format!(
+                        "struct {} has {} bytes, more than a record can ({MAX_TRACE_SIZE})",
+                        record.name(),
+                        layout.size
+                    )];
+                    return Err(EventError::NoLayout {
+                        event: layout.name,
+                        tried,
+                    });
+                }
+                Ok(layout)
+            }
             Err(tried) => Err(EventError::NoLayout { event: full, tried }),
         }
     }
@@ -587,6 +601,14 @@ mod tests {
                 .to_string()
                 .contains("btf_trace_f")
         );
+    }
+
+    #[test]
+    fn a_record_of_gigabytes_is_no_layout() {
+        let mut b = Builder::new();
+        b.structure("trace_event_raw_e", u32::MAX, &[]);
+        let error = Layout::from_btf(&b.build().unwrap(), "g", "e").unwrap_err();
+        assert!(error.to_string().contains("4294967295 bytes, more than"));
     }
 
     #[test]
