@@ -183,3 +183,27 @@ fn the_table_of_system_calls_agrees_with_format_files() {
     eprintln!("{same} system-call tracepoints agree, not in the table: {unknown:?}");
     assert!(same > 600 && unknown.is_empty());
 }
+
+#[test]
+fn every_tracepoint_in_btf_has_its_arguments() {
+    let btf = match kernel_btf() {
+        Ok(btf) => btf,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let (mut named, mut all) = (0, 0);
+    let typedefs = btf.types().filter(|ty| ty.kind() == Kind::Typedef);
+    for name in typedefs.filter_map(|ty| ty.name().strip_prefix("btf_trace_")) {
+        let layout = Layout::of_raw_tracepoint(&btf, name).unwrap_or_else(|e| panic!("{e}"));
+        let fields = &layout.fields;
+        assert!(fields.iter().all(|field| field.end() <= layout.size));
+        all += 1;
+        named += usize::from(fields.iter().all(|field| !field.name.starts_with("arg")));
+    }
+    eprintln!("{all} raw tracepoints, {named} with names for all arguments");
+    assert!(all > 500 && named * 10 > all * 9, "{named} of {all}");
+    let switch = Layout::of_raw_tracepoint(&btf, "sched_switch").unwrap();
+    assert_eq!(
+        ["preempt", "prev", "next", "prev_state"].map(|name| switch.offset(name)),
+        [0, 8, 16, 24].map(Some)
+    );
+}
