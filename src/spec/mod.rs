@@ -15,6 +15,8 @@ mod map_type;
 mod numbered;
 mod prog_type;
 mod section;
+pub mod syscalls;
+pub mod tracepoint;
 
 pub use attach_type::AttachType;
 pub use flags::*;
