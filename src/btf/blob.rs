@@ -375,18 +375,27 @@ impl<'a> Parts<'a> {
 /// Where strings are too long to be names: from the first byte of each to the last one
 /// from which on it is short enough.
 fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
+    let bytes = strings.as_bytes();
+    let own = |offset: usize| {
+        u32::try_from(offset)
+            .unwrap_or(u32::MAX)
+            .saturating_add(first)
+    };
     let mut found = Vec::new();
     let mut start = 0;
-    for string in strings.split('\0') {
-        let own = |offset: usize| {
-            u32::try_from(offset)
-                .unwrap_or(u32::MAX)
-                .saturating_add(first)
-        };
-        if string.len() > MAX_NAME {
-            found.push(own(start)..own(start + string.len() - MAX_NAME));
+    // Leaps as far as a name may reach, and goes back to the last NUL before that.
+    while let Some(reach) = bytes.get(start..=start + MAX_NAME) {
+        if let Some(last) = reach.iter().rposition(|byte| *byte == 0) {
+            start += last + 1;
+            continue;
         }
-        start += string.len() + 1;
+        let rest = bytes.get(start..).unwrap_or_default();
+        let len = rest
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(rest.len());
+        found.push(own(start)..own(start + len - MAX_NAME));
+        start += len + 1;
     }
     found
 }
