@@ -37,4 +37,6 @@ pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, 
 pub use value::{SetError, Value, ValueError, ValueProblem};
 
 #[cfg(test)]
+pub(crate) mod clang;
+#[cfg(test)]
 mod tests;

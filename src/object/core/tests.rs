@@ -1,3 +1,5 @@
+mod clang;
+
 use super::*;
 use crate::btf::{Array, Builder, Encoding, Enumerator, Member, Param};
 
