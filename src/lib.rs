@@ -2,5 +2,8 @@
 
 pub mod btf;
 pub mod isa;
+pub mod report;
+pub mod spec;
 pub mod object;
 pub mod util;
+pub mod vm;
