@@ -2,8 +2,8 @@
 
 pub mod btf;
 pub mod isa;
+pub mod object;
 pub mod report;
 pub mod spec;
-pub mod object;
 pub mod util;
 pub mod vm;

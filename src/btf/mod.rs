@@ -17,6 +17,7 @@ mod ext;
 mod fuzz;
 mod kind;
 mod layout;
+mod lookup;
 mod names;
 mod path;
 mod types;

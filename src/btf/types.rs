@@ -275,12 +275,6 @@ impl<'a> Type<'a> {
         self.kind.has_target().then(|| TypeId(self.word(2)))
     }
 
-    /// The type of [`target_id`](Self::target_id).
-    #[must_use]
-    pub fn target(&self) -> Option<Type<'a>> {
-        self.target_id().map(|id| self.btf.ty(id))
-    }
-
     /// An integer's details.
     #[must_use]
     pub fn int(&self) -> Option<Int> {
