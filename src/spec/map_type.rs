@@ -205,12 +205,12 @@ numbered! {
         Array = 2, "array" => row(K::U32, V::Any, ACCESS.union(F::MMAPABLE).union(F::INNER_MAP)).direct_value();
         ProgArray = 3, "prog_array" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Program);
         PerfEventArray = 4, "perf_event_array" => row(K::U32, V::U32, USER_ACCESS.union(F::PRESERVE_ELEMS)).holds(Holds::PerfEvent);
-        PercpuHash = 5, "percpu_hash" => row(K::Any, V::Any, HASH).per_cpu();
-        PercpuArray = 6, "percpu_array" => row(K::U32, V::Any, ACCESS).per_cpu();
+        PercpuHash = 5, "percpu_hash" => row(K::Any, V::Any, HASH.difference(NUMA)).per_cpu();
+        PercpuArray = 6, "percpu_array" => row(K::U32, V::Any, MapFlags::ACCESS).per_cpu();
         StackTrace = 7, "stack_trace" => row(K::U32, V::Words, USER_ACCESS.union(F::STACK_BUILD_ID)).holds(Holds::Stack);
         CgroupArray = 8, "cgroup_array" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Cgroup);
         LruHash = 9, "lru_hash" => row(K::Any, V::Any, LRU);
-        LruPercpuHash = 10, "lru_percpu_hash" => row(K::Any, V::Any, LRU).per_cpu();
+        LruPercpuHash = 10, "lru_percpu_hash" => row(K::Any, V::Any, LRU.difference(NUMA)).per_cpu();
         LpmTrie = 11, "lpm_trie" => row(K::Lpm, V::Any, ACCESS.union(F::NO_PREALLOC)).needs(F::NO_PREALLOC);
         ArrayOfMaps = 12, "array_of_maps" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Map);
         HashOfMaps = 13, "hash_of_maps" => row(K::Any, V::U32, HASH).holds(Holds::Map);
