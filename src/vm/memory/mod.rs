@@ -1,0 +1,17 @@
+//! Memory of the machine: a virtual address space in which every live object
+//! (context, packet, stack frame, map value, record, kernel object) is a region
+//! of its own, with gaps around it and a generation.
+
+mod address;
+mod fault;
+mod region;
+mod shared;
+mod slab;
+mod space;
+
+pub use address::Address;
+pub use fault::{AccessFault, AccessKind, Pointer, Problem};
+pub use region::{Body, PointerField, Region, Rights};
+pub use shared::SharedBytes;
+pub use slab::Slab;
+pub use space::{Place, Space, SpaceFull};

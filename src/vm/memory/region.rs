@@ -1,0 +1,131 @@
+//! A live object of the machine: what stands at a range of addresses.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::shared::SharedBytes;
+use super::slab::Slab;
+
+/// What a program may do with a region's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// Read and write.
+    ReadWrite,
+    /// Read only: frozen data, `BPF_F_RDONLY_PROG` maps, kernel memory.
+    Read,
+    /// Write only: `BPF_F_WRONLY_PROG` maps.
+    Write,
+}
+
+/// The bytes behind a region.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// A range of a block: context, packet, stack frame, record, kernel object.
+    /// Offset 0 of the region is the block's start; only `window` is accessible.
+    Bytes {
+        /// The block.
+        bytes: Arc<SharedBytes>,
+        /// The accessible part of it, in bytes.
+        window: Range<usize>,
+    },
+    /// The values of a map, each with a gap behind it that belongs to nobody.
+    Elements(Arc<Slab>),
+    /// Something that has an address and no bytes: a map, a function, a socket.
+    Opaque,
+}
+
+/// A field of a context that the kernel replaces by a pointer when it is loaded
+/// (`data`, `data_end` of `xdp_md`): 4 bytes in the struct, 8 in the register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PointerField {
+    /// Offset of the field.
+    pub offset: u32,
+    /// Its size in the struct.
+    pub size: u32,
+    /// What a load yields.
+    pub value: u64,
+}
+
+/// An object with its name, rights and bytes.
+#[derive(Debug, Clone)]
+pub struct Region {
+    /// What messages call it: `context`, `map value hist`, `stack of main`.
+    pub name: Arc<str>,
+    /// What may be done with it.
+    pub rights: Rights,
+    /// Its bytes.
+    pub body: Body,
+    /// Bytes at the start that the program must not touch (a tracepoint context
+    /// holds the registers' pointer in the first 8).
+    pub hidden: u32,
+    /// Fields that load as pointers.
+    pub pointers: SmallVec<[PointerField; 4]>,
+}
+
+impl Region {
+    /// A region over a whole block.
+    #[must_use]
+    pub fn bytes(name: impl Into<Arc<str>>, bytes: Arc<SharedBytes>) -> Self {
+        let window = 0..bytes.len();
+        Self::window(name, bytes, window)
+    }
+
+    /// A region over a block of which only `window` is accessible.
+    #[must_use]
+    pub fn window(
+        name: impl Into<Arc<str>>,
+        bytes: Arc<SharedBytes>,
+        window: Range<usize>,
+    ) -> Self {
+        Self::new(name, Body::Bytes { bytes, window })
+    }
+
+    /// The values of a map.
+    #[must_use]
+    pub fn elements(name: impl Into<Arc<str>>, slab: Arc<Slab>) -> Self {
+        Self::new(name, Body::Elements(slab))
+    }
+
+    /// Something without bytes.
+    #[must_use]
+    pub fn opaque(name: impl Into<Arc<str>>) -> Self {
+        Self::new(name, Body::Opaque)
+    }
+
+    fn new(name: impl Into<Arc<str>>, body: Body) -> Self {
+        Self {
+            name: name.into(),
+            rights: Rights::ReadWrite,
+            body,
+            hidden: 0,
+            pointers: SmallVec::new(),
+        }
+    }
+
+    /// The same with these rights.
+    #[must_use]
+    pub fn with_rights(self, rights: Rights) -> Self {
+        Self { rights, ..self }
+    }
+
+    /// The same with its first bytes out of reach.
+    #[must_use]
+    pub fn with_hidden(self, hidden: u32) -> Self {
+        Self { hidden, ..self }
+    }
+
+    /// Address bytes from one element to the next: a power of two that leaves at
+    /// least 16 bytes of guard behind the value.
+    #[must_use]
+    pub const fn element_span(value_size: usize) -> u64 {
+        (value_size as u64 + 16).next_power_of_two()
+    }
+
+    /// Offset of an element from the region's start.
+    #[must_use]
+    pub fn element_offset(value_size: usize, element: usize) -> u64 {
+        element as u64 * Self::element_span(value_size)
+    }
+}

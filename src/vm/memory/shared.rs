@@ -1,0 +1,248 @@
+//! Bytes that several programs may use at once, as kernel memory is used: no
+//! Rust reference to them ever exists, they are copied in and out.
+
+#![allow(unsafe_code)] // map storage: see the invariant of `SharedBytes`
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+/// A zeroed block of memory of fixed size and address, shared without a lock.
+///
+/// Invariant: `cells` is reached through relaxed atomic accesses only, whether by
+/// this type or by machine code that holds its address, so that a race tears a
+/// value at worst, as it does in the kernel. It never moves while `self` lives.
+pub struct SharedBytes {
+    cells: Box<[UnsafeCell<u64>]>,
+    len: usize,
+}
+
+// SAFETY: by the invariant all accesses are atomic; there is no other state.
+unsafe impl Sync for SharedBytes {}
+
+impl SharedBytes {
+    /// `len` zero bytes, aligned to 8.
+    #[must_use]
+    pub fn zeroed(len: usize) -> Self {
+        let cells = (0..len.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect();
+        Self { cells, len }
+    }
+
+    /// A copy of `bytes`.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let shared = Self::zeroed(bytes.len());
+        shared.write(0, bytes);
+        shared
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The address of the byte at `at`, if `len` bytes lie there.
+    fn pointer(&self, at: usize, len: usize) -> Option<*mut u8> {
+        if at.checked_add(len)? > self.len {
+            return None;
+        }
+        let base = UnsafeCell::raw_get(self.cells.as_ptr()).cast::<u8>();
+        // SAFETY: `at + len <= self.len`, which the cells cover.
+        Some(unsafe { base.add(at) })
+    }
+
+    fn byte(&self, at: usize) -> Option<&AtomicU8> {
+        // SAFETY: in bounds by `pointer`, any address is aligned for a byte, and
+        // by the invariant all other accesses are atomic.
+        self.pointer(at, 1)
+            .map(|p| unsafe { AtomicU8::from_ptr(p) })
+    }
+
+    /// Loads a little-endian number of `size` (1, 2, 4 or 8) bytes, in one piece
+    /// where it is aligned; `None` out of bounds or for another size.
+    #[must_use]
+    pub fn load(&self, at: usize, size: usize) -> Option<u64> {
+        let p = self.pointer(at, size)?;
+        if !at.is_multiple_of(size.max(1)) {
+            let mut bytes = [0; 8];
+            self.read(at, bytes.get_mut(..size)?)?;
+            return Some(u64::from_le_bytes(bytes));
+        }
+        // SAFETY: `size` bytes lie at `p`; `at` is a multiple of `size` and the
+        // cells are aligned to 8, so `p` is aligned; all accesses are atomic.
+        unsafe {
+            Some(match size {
+                1 => u64::from(AtomicU8::from_ptr(p).load(Ordering::Relaxed)),
+                2 => u64::from(
+                    AtomicU16::from_ptr(p.cast())
+                        .load(Ordering::Relaxed)
+                        .to_le(),
+                ),
+                4 => u64::from(
+                    AtomicU32::from_ptr(p.cast())
+                        .load(Ordering::Relaxed)
+                        .to_le(),
+                ),
+                8 => AtomicU64::from_ptr(p.cast())
+                    .load(Ordering::Relaxed)
+                    .to_le(),
+                _ => return None,
+            })
+        }
+    }
+
+    /// Stores the low `size` (1, 2, 4 or 8) bytes of `value`, in one piece where
+    /// it is aligned; `None`, and nothing stored, out of bounds.
+    #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
+    pub fn store(&self, at: usize, size: usize, value: u64) -> Option<()> {
+        let p = self.pointer(at, size)?;
+        if !at.is_multiple_of(size.max(1)) {
+            return self.write(at, value.to_le_bytes().get(..size)?);
+        }
+        // SAFETY: as in `load`.
+        unsafe {
+            match size {
+                1 => AtomicU8::from_ptr(p).store(value as u8, Ordering::Relaxed),
+                2 => AtomicU16::from_ptr(p.cast()).store((value as u16).to_le(), Ordering::Relaxed),
+                4 => AtomicU32::from_ptr(p.cast()).store((value as u32).to_le(), Ordering::Relaxed),
+                8 => AtomicU64::from_ptr(p.cast()).store(value.to_le(), Ordering::Relaxed),
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// Replaces the aligned 4- or 8-byte number at `at` by what `f` makes of it,
+    /// atomically and sequentially consistent (as BPF atomics are; RFC 9669,
+    /// section 5.3); returns the old number. `None` out of bounds or misaligned.
+    #[expect(clippy::cast_possible_truncation, reason = "the low bytes are meant")]
+    pub fn update(&self, at: usize, size: usize, f: impl Fn(u64) -> u64) -> Option<u64> {
+        let p = self.pointer(at, size)?;
+        if !at.is_multiple_of(size.max(1)) {
+            return None;
+        }
+        let order = Ordering::SeqCst;
+        match size {
+            // SAFETY: as in `load`.
+            4 => unsafe { AtomicU32::from_ptr(p.cast()) }
+                .fetch_update(order, order, |v| {
+                    Some((f(u64::from(v.to_le())) as u32).to_le())
+                })
+                .ok()
+                .map(|old| u64::from(old.to_le())),
+            // SAFETY: as in `load`.
+            8 => unsafe { AtomicU64::from_ptr(p.cast()) }
+                .fetch_update(order, order, |v| Some(f(v.to_le()).to_le()))
+                .ok()
+                .map(u64::to_le),
+            _ => None,
+        }
+    }
+
+    /// Copies out `into.len()` bytes from `at`; `None` out of bounds.
+    pub fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
+        self.pointer(at, into.len())?;
+        for (i, byte) in into.iter_mut().enumerate() {
+            *byte = self.byte(at + i)?.load(Ordering::Relaxed);
+        }
+        Some(())
+    }
+
+    /// Copies `from` to `at`; `None`, and nothing copied, out of bounds.
+    pub fn write(&self, at: usize, from: &[u8]) -> Option<()> {
+        self.pointer(at, from.len())?;
+        for (i, byte) in from.iter().enumerate() {
+            self.byte(at + i)?.store(*byte, Ordering::Relaxed);
+        }
+        Some(())
+    }
+
+    /// A copy of the `len` bytes at `at`; `None` out of bounds.
+    #[must_use]
+    pub fn copy(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        self.pointer(at, len)?;
+        let mut bytes = vec![0; len];
+        self.read(at, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// A copy of everything.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.copy(0, self.len).unwrap_or_default()
+    }
+
+    /// Sets everything to zero.
+    pub fn clear(&self) {
+        for cell in &self.cells {
+            // SAFETY: a cell is an aligned u64; all accesses are atomic.
+            unsafe { AtomicU64::from_ptr(cell.get()) }.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedBytes({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_size_aligned_and_not() {
+        let shared = SharedBytes::zeroed(17);
+        for size in [1, 2, 4, 8] {
+            for at in 0..=(17 - size) {
+                let value = 0x8877_6655_4433_2211;
+                shared.clear();
+                assert_eq!(shared.store(at, size, value), Some(()));
+                assert_eq!(
+                    shared.load(at, size),
+                    Some(value & (u64::MAX >> (64 - 8 * size)))
+                );
+                assert_eq!(
+                    shared.copy(at, size),
+                    Some(value.to_le_bytes()[..size].to_vec())
+                );
+            }
+        }
+        assert_eq!(shared.load(16, 2), None);
+        assert_eq!(shared.store(10, 8, 1), None);
+        assert_eq!(shared.load(usize::MAX, 8), None);
+        assert_eq!(shared.load(0, 3), None);
+        assert_eq!(shared.load(0, 0), None);
+    }
+
+    #[test]
+    fn updates_return_the_old_number_and_ask_for_alignment() {
+        let shared = SharedBytes::from_bytes(&[5, 0, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(shared.update(4, 4, |v| v + 1), Some(7));
+        assert_eq!(shared.load(4, 4), Some(8));
+        assert_eq!(shared.update(0, 8, |v| v ^ 1), Some(0x8_0000_0005));
+        assert_eq!(shared.update(2, 4, |v| v), None);
+        assert_eq!(shared.update(8, 8, |v| v), None);
+    }
+
+    #[test]
+    fn no_update_is_lost_between_threads() {
+        let shared = SharedBytes::zeroed(8);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    (0..1000).for_each(|_| assert!(shared.update(0, 8, |v| v + 1).is_some()))
+                });
+            }
+        });
+        assert_eq!(shared.load(0, 8), Some(4000));
+    }
+}

@@ -1,0 +1,236 @@
+//! The elements of a map: values of one size at addresses that never change.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::shared::SharedBytes;
+
+/// Storage for `count` values, and for their keys where the map has any to keep.
+///
+/// A program holds the address of an element for as long as it likes; the slab
+/// never moves or frees one. Whether an element is in use is the map's decision,
+/// kept here so that an access to a deleted one can be told apart.
+#[derive(Debug)]
+pub struct Slab {
+    values: SharedBytes,
+    value_size: usize,
+    /// Bytes from one value to the next: the value size rounded up to 8, as the
+    /// kernel's arrays have it.
+    stride: usize,
+    count: usize,
+    /// Elements per CPU, for maps that keep a value for each.
+    per_cpu: Option<usize>,
+    keys: Option<Keys>,
+}
+
+/// Keys and liveness of elements that come and go.
+#[derive(Debug)]
+struct Keys {
+    bytes: SharedBytes,
+    size: usize,
+    live: Box<[AtomicBool]>,
+}
+
+impl Slab {
+    /// Storage of an array: `count` values, always live, known by their number.
+    #[must_use]
+    pub fn array(value_size: usize, count: usize) -> Self {
+        let stride = value_size.next_multiple_of(8);
+        Self {
+            values: SharedBytes::zeroed(stride * count),
+            value_size,
+            stride,
+            count,
+            per_cpu: None,
+            keys: None,
+        }
+    }
+
+    /// Storage of an array with a value for each of `cpus` CPUs: element
+    /// `cpu * count + index`.
+    #[must_use]
+    pub fn per_cpu_array(value_size: usize, count: usize, cpus: usize) -> Self {
+        Self {
+            per_cpu: Some(count),
+            ..Self::array(value_size, count * cpus)
+        }
+    }
+
+    /// Storage of a map whose elements come and go, dead at first.
+    #[must_use]
+    pub fn keyed(key_size: usize, value_size: usize, count: usize) -> Self {
+        Self {
+            keys: Some(Keys {
+                bytes: SharedBytes::zeroed(key_size * count),
+                size: key_size,
+                live: (0..count).map(|_| AtomicBool::new(false)).collect(),
+            }),
+            ..Self::array(value_size, count)
+        }
+    }
+
+    /// Storage of a map with keys and a value for each of `cpus` CPUs: element
+    /// `cpu * count + index`; key and liveness belong to `index`.
+    #[must_use]
+    pub fn per_cpu_keyed(key_size: usize, value_size: usize, count: usize, cpus: usize) -> Self {
+        Self {
+            keys: Self::keyed(key_size, 0, count).keys,
+            ..Self::per_cpu_array(value_size, count, cpus)
+        }
+    }
+
+    /// Bytes of a value.
+    #[must_use]
+    pub const fn value_size(&self) -> usize {
+        self.value_size
+    }
+
+    /// Number of elements, over all CPUs.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// All values, `stride` bytes apart.
+    #[must_use]
+    pub const fn values(&self) -> &SharedBytes {
+        &self.values
+    }
+
+    /// Where `element` begins in [`values`](Self::values).
+    #[must_use]
+    pub const fn offset(&self, element: usize) -> usize {
+        element.saturating_mul(self.stride)
+    }
+
+    /// Copies out a value; `None` where there is no such element.
+    #[must_use]
+    pub fn value(&self, element: usize) -> Option<Vec<u8>> {
+        self.values.copy(self.offset(element), self.value_size)
+    }
+
+    /// Sets the first bytes of a value; `None` where they don't fit.
+    pub fn set_value(&self, element: usize, value: &[u8]) -> Option<()> {
+        if value.len() > self.value_size {
+            return None;
+        }
+        self.values.write(self.offset(element), value)
+    }
+
+    /// Copies out a key; `None` for arrays and past the end.
+    #[must_use]
+    pub fn key(&self, element: usize) -> Option<Vec<u8>> {
+        let keys = self.keys.as_ref()?;
+        keys.bytes.copy(self.index(element) * keys.size, keys.size)
+    }
+
+    /// Brings an element to life under `key`; `None` for arrays or where the
+    /// key is of another size.
+    pub fn revive(&self, element: usize, key: &[u8]) -> Option<()> {
+        let keys = self.keys.as_ref()?;
+        if key.len() != keys.size {
+            return None;
+        }
+        let index = self.index(element);
+        keys.bytes.write(index * keys.size, key)?;
+        keys.live.get(index)?.store(true, Ordering::Release);
+        Some(())
+    }
+
+    /// Declares an element dead; its value stays readable, as in the kernel.
+    pub fn kill(&self, element: usize) {
+        let keys = self.keys.as_ref();
+        if let Some(live) = keys.and_then(|keys| keys.live.get(self.index(element))) {
+            live.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether the map has the element now.
+    #[must_use]
+    pub fn is_live(&self, element: usize) -> bool {
+        match &self.keys {
+            Some(keys) => (keys.live)
+                .get(self.index(element))
+                .is_some_and(|live| live.load(Ordering::Acquire)),
+            None => element < self.count,
+        }
+    }
+
+    /// The element's number without its CPU.
+    fn index(&self, element: usize) -> usize {
+        self.per_cpu.map_or(element, |count| element % count.max(1))
+    }
+
+    /// The element as a C author would write it: `[12]`, `[12] of cpu 1`.
+    #[must_use]
+    pub fn label(&self, element: usize) -> impl fmt::Display + use<> {
+        let key = match self.key(element) {
+            None => format!("[{}]", self.index(element)),
+            Some(key) => match number(&key) {
+                Some(number) => format!("[{number}]"),
+                None => {
+                    let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                    format!("[0x{hex}]")
+                }
+            },
+        };
+        match self.per_cpu {
+            Some(count) => format!("{key} of cpu {}", element / count.max(1)),
+            None => key,
+        }
+    }
+}
+
+/// A key that is one little-endian number.
+fn number(key: &[u8]) -> Option<u64> {
+    let mut bytes = [0; 8];
+    match key.len() {
+        1 | 2 | 4 | 8 => {
+            bytes.get_mut(..key.len())?.copy_from_slice(key);
+            Some(u64::from_le_bytes(bytes))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_eight_byte_aligned() {
+        let slab = Slab::array(5, 3);
+        assert_eq!(slab.offset(2), 16);
+        assert_eq!(slab.set_value(2, &[1, 2, 3, 4, 5]), Some(()));
+        assert_eq!(slab.value(2), Some(vec![1, 2, 3, 4, 5]));
+        assert_eq!(slab.set_value(2, &[0; 6]), None);
+        assert_eq!(slab.value(3), None);
+        assert!(slab.is_live(2) && !slab.is_live(3));
+    }
+
+    #[test]
+    fn elements_come_and_go() {
+        let slab = Slab::keyed(4, 8, 2);
+        assert!(!slab.is_live(1));
+        assert_eq!(slab.revive(1, &7u32.to_le_bytes()), Some(()));
+        assert!(slab.is_live(1));
+        assert_eq!(slab.label(1).to_string(), "[7]");
+        slab.kill(1);
+        assert!(!slab.is_live(1));
+        assert_eq!(slab.revive(1, &[0; 3]), None);
+        assert_eq!(slab.revive(2, &[0; 4]), None);
+    }
+
+    #[test]
+    fn labels_name_key_and_cpu() {
+        assert_eq!(Slab::array(8, 4).label(3).to_string(), "[3]");
+        assert_eq!(
+            Slab::per_cpu_array(8, 4, 2).label(6).to_string(),
+            "[2] of cpu 1"
+        );
+        let slab = Slab::per_cpu_keyed(3, 8, 4, 2);
+        slab.revive(1, &[1, 2, 255]);
+        assert_eq!(slab.label(5).to_string(), "[0x0102ff] of cpu 1");
+        assert!(slab.is_live(5) && slab.is_live(1) && !slab.is_live(4));
+    }
+}

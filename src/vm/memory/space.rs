@@ -1,0 +1,468 @@
+//! The virtual address space: every access is judged whole, first to last byte,
+//! against the one region it lies in.
+
+use std::cell::RefCell;
+
+use super::address::Address;
+use super::fault::{AccessFault, AccessKind, Pointer, Problem};
+use super::region::{Body, Region, Rights};
+use super::shared::SharedBytes;
+
+/// All live regions of a machine.
+///
+/// Slots are handed out in order and reused last in, first out, so that the same
+/// program sees the same numbers each time.
+#[derive(Debug, Default)]
+pub struct Space {
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    stale: RefCell<Vec<Pointer>>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u8,
+    /// The region that lives here, or the last one that did.
+    region: Region,
+    live: bool,
+}
+
+/// The address space has no slot left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {} objects alive at once", Address::MAX_REGIONS)]
+pub struct SpaceFull;
+
+/// Where an access lands: a place in a block of bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The block.
+    pub bytes: &'a SharedBytes,
+    /// Offset in it; as many bytes as were asked for lie there.
+    pub at: usize,
+}
+
+/// The most stale pointers that are kept for a report.
+const STALE_KEPT: usize = 16;
+
+impl Space {
+    /// An empty address space.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a region an address: that of its offset 0.
+    ///
+    /// # Errors
+    /// [`SpaceFull`] when 65,536 regions are alive.
+    pub fn insert(&mut self, region: Region) -> Result<Address, SpaceFull> {
+        if let Some(index) = self.free.pop()
+            && let Some(slot) = self.slots.get_mut(usize::from(index))
+        {
+            slot.generation = (slot.generation + 1) % Address::GENERATIONS;
+            slot.region = region;
+            slot.live = true;
+            return Ok(Address::new(index, slot.generation));
+        }
+        let index = u16::try_from(self.slots.len()).map_err(|_| SpaceFull)?;
+        self.slots.push(Slot {
+            generation: 0,
+            region,
+            live: true,
+        });
+        Ok(Address::new(index, 0))
+    }
+
+    /// Ends a region's life; pointers to it are stale from now on. False where
+    /// the address is not that of a live region.
+    pub fn remove(&mut self, address: Address) -> bool {
+        match self.slot_mut(address) {
+            Some(slot) => {
+                slot.live = false;
+                self.free.push(address.region());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends a region's life and begins another's over the same bytes, as a stack
+    /// frame does at each call: the same slot, the next generation.
+    pub fn renew(&mut self, address: Address) -> Address {
+        match self.slots.get_mut(usize::from(address.region())) {
+            Some(slot) => {
+                slot.generation = (slot.generation + 1) % Address::GENERATIONS;
+                Address::new(address.region(), slot.generation)
+            }
+            None => address,
+        }
+    }
+
+    /// The live region at an address, by its slot and generation.
+    #[must_use]
+    pub fn region(&self, address: Address) -> Option<&Region> {
+        let slot = self.slots.get(usize::from(address.region()))?;
+        (slot.live && slot.generation == address.generation()).then_some(&slot.region)
+    }
+
+    /// The live region at an address, to change its window, rights or fields.
+    pub fn region_mut(&mut self, address: Address) -> Option<&mut Region> {
+        self.slot_mut(address).map(|slot| &mut slot.region)
+    }
+
+    fn slot_mut(&mut self, address: Address) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(usize::from(address.region()))?;
+        (slot.live && slot.generation == address.generation()).then_some(slot)
+    }
+
+    /// Finds the bytes for an access of `len` bytes at `value`.
+    ///
+    /// # Errors
+    /// [`AccessFault`] unless all bytes lie in one live region that allows it.
+    pub fn locate(
+        &self,
+        value: u64,
+        len: usize,
+        kind: AccessKind,
+    ) -> Result<Place<'_>, AccessFault> {
+        self.find(value, len, kind).map_err(|problem| AccessFault {
+            kind,
+            len: len as u64,
+            pointer: self.pointer(value),
+            problem,
+        })
+    }
+
+    fn find(&self, value: u64, len: usize, kind: AccessKind) -> Result<Place<'_>, Problem> {
+        let address = Address::from_register(value).ok_or(Problem::Nothing)?;
+        let slot = self
+            .slots
+            .get(usize::from(address.region()))
+            .ok_or(Problem::Nothing)?;
+        if !slot.live || slot.generation != address.generation() {
+            return Err(Problem::Freed);
+        }
+        let region = &slot.region;
+        match (region.rights, kind) {
+            (Rights::ReadWrite, _)
+            | (Rights::Read, AccessKind::Read)
+            | (Rights::Write, AccessKind::Write) => {}
+            (Rights::Read, _) => return Err(Problem::ReadOnly),
+            (Rights::Write, _) => return Err(Problem::WriteOnly),
+        }
+        let offset = usize::try_from(address.offset()).map_err(|_| Problem::Bounds)?;
+        let end = offset.checked_add(len).ok_or(Problem::Bounds)?;
+        match &region.body {
+            Body::Bytes { bytes, window } => {
+                if offset < window.start || end > window.end {
+                    return Err(Problem::Bounds);
+                }
+                if offset < region.hidden as usize {
+                    return Err(Problem::Hidden(region.hidden));
+                }
+                Ok(Place { bytes, at: offset })
+            }
+            Body::Elements(slab) => {
+                let (element, inner) = element_at(slab.value_size(), address.offset());
+                if element >= slab.count() || inner + len > slab.value_size() {
+                    return Err(Problem::Bounds);
+                }
+                if !slab.is_live(element) {
+                    self.note_stale(value);
+                }
+                Ok(Place {
+                    bytes: slab.values(),
+                    at: slab.offset(element) + inner,
+                })
+            }
+            Body::Opaque => Err(Problem::Opaque),
+        }
+    }
+
+    /// An access to a deleted map element is allowed, as in the kernel, but a
+    /// test wants to hear of it.
+    fn note_stale(&self, value: u64) {
+        let mut stale = self.stale.borrow_mut();
+        if stale.len() < STALE_KEPT {
+            stale.push(self.pointer(value));
+        }
+    }
+
+    /// The accesses to deleted map elements since the last call, at most 16.
+    pub fn take_stale(&mut self) -> Vec<Pointer> {
+        std::mem::take(self.stale.get_mut())
+    }
+
+    /// Loads a number of 1, 2, 4 or 8 bytes, zero-extended; a context's pointer
+    /// field yields its pointer.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate).
+    pub fn load(&self, value: u64, size: usize) -> Result<u64, AccessFault> {
+        let place = self.locate(value, size, AccessKind::Read)?;
+        if let Some(address) = Address::from_register(value)
+            && let Some(region) = self.region(address)
+        {
+            let field = region.pointers.iter().find(|field| {
+                i64::from(field.offset) == address.offset() && field.size as usize == size
+            });
+            if let Some(field) = field {
+                return Ok(field.value);
+            }
+        }
+        let loaded = place.bytes.load(place.at, size);
+        loaded.ok_or_else(|| self.fault(value, size, AccessKind::Read, Problem::Bounds))
+    }
+
+    /// Stores the low `size` bytes of `number`.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate).
+    pub fn store(&self, value: u64, size: usize, number: u64) -> Result<(), AccessFault> {
+        let place = self.locate(value, size, AccessKind::Write)?;
+        let stored = place.bytes.store(place.at, size, number);
+        stored.ok_or_else(|| self.fault(value, size, AccessKind::Write, Problem::Bounds))
+    }
+
+    /// Replaces a 4- or 8-byte number by what `f` makes of it; returns the old one.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate), or where it is misaligned.
+    pub fn update(
+        &self,
+        value: u64,
+        size: usize,
+        f: impl Fn(u64) -> u64,
+    ) -> Result<u64, AccessFault> {
+        let place = self.locate(value, size, AccessKind::Atomic)?;
+        let old = place.bytes.update(place.at, size, f);
+        old.ok_or_else(|| self.fault(value, size, AccessKind::Atomic, Problem::Misaligned))
+    }
+
+    /// Copies out `len` bytes.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate); nothing is allocated then.
+    pub fn read(&self, value: u64, len: usize) -> Result<Vec<u8>, AccessFault> {
+        if len == 0 {
+            return Ok(Vec::new());
+        }
+        let place = self.locate(value, len, AccessKind::Read)?;
+        let copy = place.bytes.copy(place.at, len);
+        copy.ok_or_else(|| self.fault(value, len, AccessKind::Read, Problem::Bounds))
+    }
+
+    /// Copies `from` to `value`; either all of it or nothing.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate).
+    pub fn write(&self, value: u64, from: &[u8]) -> Result<(), AccessFault> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        let place = self.locate(value, from.len(), AccessKind::Write)?;
+        let written = place.bytes.write(place.at, from);
+        written.ok_or_else(|| self.fault(value, from.len(), AccessKind::Write, Problem::Bounds))
+    }
+
+    fn fault(&self, value: u64, len: usize, kind: AccessKind, problem: Problem) -> AccessFault {
+        AccessFault {
+            kind,
+            len: len as u64,
+            pointer: self.pointer(value),
+            problem,
+        }
+    }
+
+    /// Says what a register's value points to.
+    #[must_use]
+    pub fn pointer(&self, value: u64) -> Pointer {
+        if value < 4096 {
+            return Pointer::Null(value);
+        }
+        let found = Address::from_register(value)
+            .and_then(|address| Some((address, self.slots.get(usize::from(address.region()))?)));
+        let Some((address, slot)) = found else {
+            return Pointer::Wild(value);
+        };
+        let region = &slot.region;
+        let live = slot.live && slot.generation == address.generation();
+        match &region.body {
+            Body::Bytes { window, .. } => Pointer::Region {
+                place: region.name.to_string(),
+                offset: address.offset() - i64::try_from(window.start).unwrap_or(0),
+                len: window.len() as u64,
+                live,
+            },
+            Body::Elements(slab) => {
+                let (element, inner) = element_at(slab.value_size(), address.offset().max(0));
+                Pointer::Region {
+                    place: format!("{}{}", region.name, slab.label(element)),
+                    offset: i64::try_from(inner).unwrap_or(i64::MAX) + address.offset().min(0),
+                    len: slab.value_size() as u64,
+                    live: live && slab.is_live(element),
+                }
+            }
+            Body::Opaque => Pointer::Region {
+                place: region.name.to_string(),
+                offset: address.offset(),
+                len: 0,
+                live,
+            },
+        }
+    }
+}
+
+/// Splits an offset in a region of elements into the element's number and the
+/// offset in it.
+fn element_at(value_size: usize, offset: i64) -> (usize, usize) {
+    let span = Region::element_span(value_size);
+    let offset = offset.cast_unsigned();
+    let element = usize::try_from(offset / span).unwrap_or(usize::MAX);
+    let inner = usize::try_from(offset % span).unwrap_or(usize::MAX);
+    (element, inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::slab::Slab;
+    use super::*;
+
+    fn block(len: usize) -> Arc<SharedBytes> {
+        Arc::new(SharedBytes::zeroed(len))
+    }
+
+    #[test]
+    fn accesses_are_judged_whole() {
+        let mut space = Space::new();
+        let at = space.insert(Region::bytes("context", block(16))).unwrap();
+        assert_eq!(space.store(at.plus(8), 8, 0x0102), Ok(()));
+        assert_eq!(space.load(at.plus(8), 2), Ok(0x0102));
+        assert_eq!(
+            space.load(at.plus(12), 8).unwrap_err().to_string(),
+            "reads 8 bytes at context+12, 4 bytes past its end (16 bytes)"
+        );
+        assert_eq!(
+            space
+                .store(at.plus(u64::MAX), 1, 0)
+                .unwrap_err()
+                .to_string(),
+            "writes 1 byte at context-1, 1 byte before its start"
+        );
+        assert_eq!(
+            space.load(8, 4).unwrap_err().to_string(),
+            "reads 4 bytes at a null pointer+8"
+        );
+        assert_eq!(
+            space.load(0x1234_5678, 4).unwrap_err().to_string(),
+            "reads 4 bytes at 0x12345678, where nothing is"
+        );
+    }
+
+    #[test]
+    fn map_elements_have_gaps_between_them() {
+        let mut space = Space::new();
+        let slab = Arc::new(Slab::array(8, 64));
+        slab.set_value(12, &[9, 0, 0, 0, 0, 0, 0, 0]);
+        let at = space
+            .insert(Region::elements("map value hist", slab))
+            .unwrap();
+        let twelve = at.plus(Region::element_offset(8, 12));
+        assert_eq!(space.load(twelve, 8), Ok(9));
+        assert_eq!(
+            space.load(twelve + 4, 8).unwrap_err().to_string(),
+            "reads 8 bytes at map value hist[12]+4, 4 bytes past its end (8 bytes)"
+        );
+        assert!(space.load(twelve + 8, 1).is_err());
+        assert!(
+            space
+                .load(at.plus(Region::element_offset(8, 64)), 1)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_freed_region_is_seen_even_when_its_slot_lives_again() {
+        let mut space = Space::new();
+        let first = space.insert(Region::bytes("record", block(8))).unwrap();
+        assert!(space.remove(first));
+        assert!(!space.remove(first));
+        let second = space.insert(Region::bytes("record", block(8))).unwrap();
+        assert_eq!(second.region(), first.region());
+        assert_eq!(
+            space.load(first.register(), 8).unwrap_err().to_string(),
+            "reads 8 bytes at record, which is gone"
+        );
+        assert_eq!(space.load(second.register(), 8), Ok(0));
+        let third = space.renew(second);
+        assert!(space.load(second.register(), 8).is_err());
+        assert_eq!(space.load(third.register(), 8), Ok(0));
+    }
+
+    #[test]
+    fn deleted_elements_stay_readable_and_are_noted() {
+        let mut space = Space::new();
+        let slab = Arc::new(Slab::keyed(4, 8, 4));
+        slab.revive(0, &5u32.to_le_bytes());
+        let at = space
+            .insert(Region::elements("map value m", slab.clone()))
+            .unwrap();
+        assert_eq!(space.load(at.register(), 8), Ok(0));
+        assert!(space.take_stale().is_empty());
+        slab.kill(0);
+        assert_eq!(space.load(at.register(), 8), Ok(0));
+        let stale = space.take_stale();
+        assert_eq!(stale.len(), 1);
+        assert_eq!(stale[0].to_string(), "map value m[5]");
+    }
+
+    #[test]
+    fn rights_hidden_bytes_windows_and_alignment() {
+        let mut space = Space::new();
+        let region = Region::bytes("context", block(64)).with_hidden(8);
+        let context = space.insert(region).unwrap();
+        assert_eq!(
+            space.load(context.plus(4), 4).unwrap_err().to_string(),
+            "reads 4 bytes at context+4, whose first 8 bytes are not for programs"
+        );
+        let region = Region::bytes("map value ro", block(8)).with_rights(Rights::Read);
+        let frozen = space.insert(region).unwrap();
+        assert!(space.load(frozen.register(), 8).is_ok());
+        assert!(space.update(frozen.register(), 8, |v| v).is_err());
+        assert_eq!(
+            space.store(frozen.register(), 8, 1).unwrap_err().problem,
+            Problem::ReadOnly
+        );
+        let packet = space
+            .insert(Region::window("packet", block(300), 256..300))
+            .unwrap();
+        assert_eq!(
+            space.load(packet.plus(296), 8).unwrap_err().to_string(),
+            "reads 8 bytes at packet+40, 4 bytes past its end (44 bytes)"
+        );
+        assert_eq!(
+            space
+                .update(context.plus(12), 8, |v| v)
+                .unwrap_err()
+                .to_string(),
+            "atomically changes 8 bytes at context+12, which is not a multiple of 8"
+        );
+    }
+
+    #[test]
+    fn pointer_fields_load_as_pointers() {
+        let mut space = Space::new();
+        let mut region = Region::bytes("context", block(24));
+        region.pointers.push(super::super::region::PointerField {
+            offset: 4,
+            size: 4,
+            value: 0x8000_0001_0000_0000,
+        });
+        let at = space.insert(region).unwrap();
+        assert_eq!(space.load(at.plus(4), 4), Ok(0x8000_0001_0000_0000));
+        assert_eq!(space.load(at.plus(0), 4), Ok(0));
+        assert_eq!(space.load(at.plus(4), 2), Ok(0));
+    }
+}

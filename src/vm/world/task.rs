@@ -1,0 +1,132 @@
+//! The current task.
+
+/// The task in whose context an event fires: an idle shell's child unless a test
+/// says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    pid: u32,
+    tgid: u32,
+    uid: u32,
+    gid: u32,
+    comm: [u8; Self::COMM_LEN],
+    cgroup_id: u64,
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        let mut task = Self {
+            pid: 1000,
+            tgid: 1000,
+            uid: 1000,
+            gid: 1000,
+            comm: [0; Self::COMM_LEN],
+            cgroup_id: 1,
+        };
+        task.set_comm("bpflab");
+        task
+    }
+}
+
+impl Task {
+    /// `TASK_COMM_LEN`: bytes of a command name, with its NUL.
+    pub const COMM_LEN: usize = 16;
+
+    /// The thread's id, which the kernel calls pid.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The process's id, which the kernel calls tgid and user space pid.
+    #[must_use]
+    pub const fn tgid(&self) -> u32 {
+        self.tgid
+    }
+
+    /// `tgid << 32 | pid`, as `bpf_get_current_pid_tgid` returns it.
+    #[must_use]
+    pub const fn pid_tgid(&self) -> u64 {
+        (self.tgid as u64) << 32 | self.pid as u64
+    }
+
+    /// `gid << 32 | uid`, as `bpf_get_current_uid_gid` returns it.
+    #[must_use]
+    pub const fn uid_gid(&self) -> u64 {
+        (self.gid as u64) << 32 | self.uid as u64
+    }
+
+    /// The command name, padded with NULs.
+    #[must_use]
+    pub const fn comm(&self) -> &[u8; Self::COMM_LEN] {
+        &self.comm
+    }
+
+    /// Id of the task's cgroup in the default hierarchy.
+    #[must_use]
+    pub const fn cgroup_id(&self) -> u64 {
+        self.cgroup_id
+    }
+
+    /// Makes it a single-threaded process: pid and tgid alike.
+    pub fn set_pid(&mut self, pid: u32) -> &mut Self {
+        self.pid = pid;
+        self.tgid = pid;
+        self
+    }
+
+    /// Makes it a thread of its process: only the kernel's pid.
+    pub fn set_tid(&mut self, tid: u32) -> &mut Self {
+        self.pid = tid;
+        self
+    }
+
+    /// Sets the user id.
+    pub fn set_uid(&mut self, uid: u32) -> &mut Self {
+        self.uid = uid;
+        self
+    }
+
+    /// Sets the group id.
+    pub fn set_gid(&mut self, gid: u32) -> &mut Self {
+        self.gid = gid;
+        self
+    }
+
+    /// Sets the command name; like the kernel it keeps 15 bytes.
+    pub fn set_comm(&mut self, comm: &str) -> &mut Self {
+        self.comm = [0; Self::COMM_LEN];
+        let kept = comm.bytes().take(Self::COMM_LEN - 1);
+        for (to, from) in self.comm.iter_mut().zip(kept) {
+            *to = from;
+        }
+        self
+    }
+
+    /// Sets the cgroup id.
+    pub fn set_cgroup_id(&mut self, id: u64) -> &mut Self {
+        self.cgroup_id = id;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_packed_as_helpers_return_them() {
+        let mut task = Task::default();
+        task.set_pid(42).set_tid(43).set_uid(1).set_gid(2);
+        assert_eq!(task.pid_tgid(), 42 << 32 | 43);
+        assert_eq!(task.uid_gid(), 2 << 32 | 1);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_as_in_the_kernel() {
+        let mut task = Task::default();
+        task.set_comm("a-very-long-command");
+        assert_eq!(task.comm(), b"a-very-long-com\0");
+        task.set_comm("dd");
+        assert_eq!(&task.comm()[..3], b"dd\0");
+    }
+}
