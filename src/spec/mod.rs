@@ -12,6 +12,7 @@ mod flags;
 pub mod helpers;
 pub mod limits;
 mod map_type;
+mod map_use;
 mod numbered;
 mod prog_type;
 mod section;
@@ -21,6 +22,7 @@ pub mod tracepoint;
 pub use attach_type::AttachType;
 pub use flags::*;
 pub use map_type::{EntriesRule, Holds, KeyRule, MapType, MapTypeInfo, ValueRule};
+pub use map_use::{MapMismatch, ValueField};
 pub use prog_type::{
     AttachRule, ContextKind, Family, PacketAccess, ProgType, ProgTypeInfo, ReturnRule, Traits,
 };
