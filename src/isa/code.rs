@@ -113,3 +113,40 @@ impl Code {
         self.errors.get(at).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::assemble;
+    use super::*;
+
+    #[test]
+    fn instructions_are_found_at_their_slots() {
+        let slots = assemble("r1 = 5 ll\n .quad 0xff\n exit").unwrap();
+        let code = Code::new(&slots);
+        assert_eq!((code.len(), code.is_empty()), (4, false));
+        assert!(matches!(
+            code.insn(Pc(0)),
+            Some(Insn::LoadImm64 { value: 5, .. })
+        ));
+        assert!(code.is_second_slot(Pc(1)) && code.get(Pc(1)).is_none());
+        assert_eq!(
+            (code.next(Pc(0)), code.next(Pc(2)), code.next(Pc(3))),
+            (Pc(2), Pc(3), Pc(4))
+        );
+        assert!(code.get(Pc(2)).is_some_and(|insn| insn.is_err()));
+        assert_eq!(code.insn(Pc(3)), Some(Insn::Exit));
+        assert!(code.get(Pc(4)).is_none() && !code.is_second_slot(Pc(4)));
+        let at: Vec<Pc> = code.iter().map(|(pc, _)| pc).collect();
+        assert_eq!(at, [Pc(0), Pc(2), Pc(3)]);
+        assert_eq!(code.errors().len(), 1);
+        assert_eq!(code.flow(Pc(1)), None);
+    }
+
+    /// The second slot is missing: nothing is beyond the end.
+    #[test]
+    fn a_cut_immediate_is_an_error_at_its_slot() {
+        let code = Code::new(&[RawInsn::new(0x18, 1, 0, 0, 5)]);
+        assert_eq!((code.len(), code.errors().len()), (1, 1));
+        assert_eq!(code.next(Pc(0)), Pc(1));
+    }
+}

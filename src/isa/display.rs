@@ -323,3 +323,60 @@ pub fn disassemble(slots: &[RawInsn], names: &dyn Names) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::super::assemble;
+    use super::*;
+    use crate::util::TypeId;
+
+    /// Has an answer to everything, as a verifier's log does.
+    struct Loaded;
+
+    impl Names for Loaded {
+        fn kfunc(&self, id: TypeId, _fd_index: i16) -> Option<Cow<'_, str>> {
+            (id == TypeId(7)).then_some("bpf_obj_new_impl".into())
+        }
+
+        fn pseudo(&self, _source: Pseudo) -> Option<Cow<'_, str>> {
+            Some("0xffff888104365200".into())
+        }
+    }
+
+    /// One line an instruction: its text without names, and what a loaded program's is.
+    #[test]
+    fn what_the_kernel_has_replaced_is_printed_as_the_names_say() {
+        let cases = [
+            ("(18) r1 = map[fd:3]", "(18) r1 = 0xffff888104365200"),
+            ("(18) r1 = map[idx:3][0]+8", "(18) r1 = 0xffff888104365200"),
+            ("(18) r1 = btf[fd:5][id:9]", "(18) r1 = 0xffff888104365200"),
+            ("(18) r1 = subprog[+5]", "(18) r1 = 0xffff888104365200"),
+            (
+                "(85) call kernel-function#7 fd_idx=1",
+                "(85) call bpf_obj_new_impl#7",
+            ),
+            ("(85) call kernel-function#8", "(85) call kernel-function#8"),
+            ("(85) call unknown#-3", "(85) call unknown#-3"),
+        ];
+        for (plain, loaded) in cases {
+            let slots = assemble(plain).unwrap();
+            assert_eq!(disassemble(&slots, &NoNames), format!("0: {plain}\n"));
+            assert_eq!(disassemble(&slots, &Loaded), format!("0: {loaded}\n"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_instruction_is_a_number() {
+        let slots = [
+            RawInsn::new(0xff, 1, 2, 3, 4),
+            RawInsn::new(0x95, 0, 0, 0, 0),
+        ];
+        assert_eq!(
+            disassemble(&slots, &NoNames),
+            "0: .quad 0x00000004000321ff // instruction 0 (opcode 0xff): \
+             no instruction has this opcode\n1: (95) exit\n"
+        );
+    }
+}

@@ -5,6 +5,7 @@
 //! is too wide (RFC 9669, section 4.1).
 
 use super::insn::{Insn, Operand};
+use super::reg::Reg;
 use super::table::{
     AluOp, AtomicOp, EndianOp, EndianSize, JumpOp, SignedSize, Width, for_each_alu_op,
     for_each_atomic_op, for_each_endian_op, for_each_jump_op,
@@ -243,7 +244,7 @@ impl Insn {
     /// assert_eq!(insn.fold(|_| 0), Some(0xffff_ffff));
     /// ```
     #[must_use]
-    pub fn fold(&self, value_of: impl Fn(super::Reg) -> u64) -> Option<u64> {
+    pub fn fold(&self, value_of: impl Fn(Reg) -> u64) -> Option<u64> {
         let operand = |src| match src {
             Operand::Reg(src) => value_of(src),
             Operand::Imm(imm) => sign_extend32(imm),

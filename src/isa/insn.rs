@@ -302,7 +302,8 @@ impl Insn {
     }
 
     /// The registers that the instruction reads. A call is taken to read all
-    /// argument registers: who knows the prototype can do better.
+    /// argument registers: who knows the prototype can do better. (The kernel's own
+    /// liveness, `compute_insn_live_regs`, takes a packet load to read every register.)
     #[must_use]
     pub fn reads(&self) -> RegSet {
         let operand = |set: RegSet, src: Operand| match src {
@@ -448,12 +449,122 @@ fn target(pc: Pc, off: i32) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{arbitrary, assemble, decode};
     use super::*;
+
+    fn insn(text: &str) -> Insn {
+        decode(&assemble(text).unwrap(), Pc(0)).unwrap()
+    }
 
     /// Four to a cache line.
     #[test]
     fn an_instruction_stays_small() {
         assert_eq!(size_of::<Insn>(), 16);
         assert_eq!(size_of::<Option<Insn>>(), 16);
+    }
+
+    /// One line an instruction: its text, the registers that it reads and writes.
+    #[test]
+    fn registers_are_read_and_written() {
+        let cases: [(&str, &[u8], &[u8]); 22] = [
+            ("r1 = r2", &[2], &[1]),
+            ("r1 = 5", &[], &[1]),
+            ("w1 += w2", &[1, 2], &[1]),
+            ("w1 = (s8)w2", &[2], &[1]),
+            ("r1 = -r1", &[1], &[1]),
+            ("r1 = be16 r1", &[1], &[1]),
+            ("r1 = addr_space_cast(r2, 0, 1)", &[2], &[1]),
+            ("r1 = 5 ll", &[], &[1]),
+            ("r1 = *(u64 *)(r2 +8)", &[2], &[1]),
+            ("*(u64 *)(r1 +8) = 7", &[1], &[]),
+            ("*(u64 *)(r1 +8) = r2", &[1, 2], &[]),
+            ("lock *(u64 *)(r1 +8) += r2", &[1, 2], &[]),
+            ("r2 = atomic64_xchg((u64 *)(r1 +8), r2)", &[1, 2], &[2]),
+            (
+                "r0 = atomic64_cmpxchg((u64 *)(r1 +8), r0, r2)",
+                &[0, 1, 2],
+                &[0],
+            ),
+            ("r1 = load_acquire((u8 *)(r2 +8))", &[2], &[1]),
+            ("store_release((u8 *)(r1 +8), r2)", &[1, 2], &[]),
+            ("r0 = *(u8 *)skb[r7 + 3]", &[6, 7], &[0, 1, 2, 3, 4, 5]),
+            ("if w1 > w2 goto +3", &[1, 2], &[]),
+            ("may_goto +3", &[], &[]),
+            ("call 7", &[1, 2, 3, 4, 5], &[0, 1, 2, 3, 4, 5]),
+            ("callx r8", &[1, 2, 3, 4, 5, 8], &[0, 1, 2, 3, 4, 5]),
+            ("exit", &[0], &[]),
+        ];
+        for (text, reads, writes) in cases {
+            let set = |numbers: &[u8]| {
+                numbers
+                    .iter()
+                    .filter_map(|n| Reg::from_number(*n))
+                    .collect()
+            };
+            let insn = insn(text);
+            assert_eq!(
+                (insn.reads(), insn.writes()),
+                (set(reads), set(writes)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn versions_are_clangs() {
+        let cases = [
+            ("r1 += r2", IsaVersion::V1),
+            ("r1 = be64 r1", IsaVersion::V1),
+            ("lock *(u32 *)(r1 +0) += r2", IsaVersion::V1),
+            ("if r1 s<= r2 goto +3", IsaVersion::V2),
+            ("w1 += w2", IsaVersion::V3),
+            ("if w1 s< w2 goto +3", IsaVersion::V3),
+            (
+                "r2 = atomic64_fetch_add((u64 *)(r1 +0), r2)",
+                IsaVersion::V3,
+            ),
+            ("r1 s/= r2", IsaVersion::V4),
+            ("w1 s%= w2", IsaVersion::V4),
+            ("r1 = (s8)r2", IsaVersion::V4),
+            ("r1 = *(s8 *)(r2 +0)", IsaVersion::V4),
+            ("r1 = bswap16 r1", IsaVersion::V4),
+            ("gotol +3", IsaVersion::V4),
+        ];
+        for (text, version) in cases {
+            assert_eq!(insn(text).since(), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn memory_is_named() {
+        assert_eq!(
+            insn("r1 = *(s16 *)(r2 -8)").memory(),
+            Some((Reg::R2, -8, Size::H))
+        );
+        assert_eq!(
+            insn("lock *(u32 *)(r3 +4) |= r1").memory(),
+            Some((Reg::R3, 4, Size::W))
+        );
+        assert_eq!(insn("r0 = *(u8 *)skb[4]").memory(), None);
+    }
+
+    proptest! {
+        /// Jumps keep everything but their offset, and reach as far as they say.
+        #[test]
+        fn a_jump_can_be_aimed(insn in arbitrary::insn(), off in any::<i16>()) {
+            let aimed = insn.with_jump_off(off.into());
+            prop_assert_eq!(aimed.is_some(), insn.jump_off().is_some());
+            if let (Some(aimed), Some(old)) = (aimed, insn.jump_off()) {
+                prop_assert_eq!(aimed.jump_off(), Some(off.into()));
+                prop_assert_eq!(aimed.with_jump_off(old), Some(insn));
+                prop_assert_eq!(aimed.jump_target(Pc(7)), Some(8 + i64::from(off)));
+                let wide = insn.with_jump_off(40_000);
+                prop_assert_eq!(wide.is_some(), matches!(insn, Insn::JumpLong { .. }));
+            }
+            let falls = matches!(insn.flow(Pc(0)), Flow::Next | Flow::Branch(_));
+            prop_assert_eq!(insn.falls_through(), falls);
+        }
     }
 }

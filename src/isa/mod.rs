@@ -1,4 +1,32 @@
-//! The BPF instruction set.
+//! The BPF instruction set: all of RFC 9669 and of Linux 6.18.
+//!
+//! A program is a row of 8-byte slots, [`RawInsn`]. [`decode`] makes an [`Insn`] of one
+//! or two of them, every field checked and none left over, so that later layers match
+//! on it and never look at an opcode; [`Insn::encode`] is the way back. [`Code`] is a
+//! whole decoded program, looked up by position, and [`Cfg`] its control flow.
+//!
+//! An instruction has a text: [`Insn::text`] and [`disassemble`] print the kernel's,
+//! [`assemble`] reads that and LLVM's. It has a meaning: [`AluOp::eval`],
+//! [`JumpOp::eval`] and their like compute on plain numbers what a machine must.
+//!
+//! ```
+//! use bpflab::isa::{Insn, assemble, decode_program};
+//!
+//! let slots = assemble("r0 = 6; the answer's factors\n r0 *= 7\n exit")?;
+//! let mut r0 = 0;
+//! for insn in decode_program(&slots)? {
+//!     match insn {
+//!         Insn::Exit => break,
+//!         insn => r0 = insn.fold(|_| r0).expect("arithmetic only"),
+//!     }
+//! }
+//! assert_eq!(r0, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The operations are tables (`table/`), each a macro that hands its rows to whoever
+//! expands it: one row is everything known about an operation, and a layer that
+//! forgets one does not compile.
 
 #[cfg(test)]
 mod arbitrary;

@@ -12,6 +12,7 @@ pub mod cases;
 mod collect;
 mod compressed;
 mod configure;
+pub mod core;
 mod elf;
 mod error;
 mod externs;

@@ -1,5 +1,6 @@
 //! The machine that a program lives in.
 
+pub mod events;
 pub mod memory;
 mod world;
 

@@ -249,11 +249,11 @@ fn tree(
     }
     let mut name = segments.last().cloned().unwrap_or_default();
     // `use a::b as c`; in an expression `a::b as u32` names no module either.
-    if word(tokens, at) == Some("as") {
-        if let Some(alias) = word(tokens, at + 1) {
-            name = alias.to_owned();
-            at += 2;
-        }
+    if word(tokens, at) == Some("as")
+        && let Some(alias) = word(tokens, at + 1)
+    {
+        name = alias.to_owned();
+        at += 2;
     }
     // `{self}` names the module itself.
     if segments.len() > 1 && segments.last().is_some_and(|s| s == "self") {

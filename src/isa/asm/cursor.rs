@@ -121,12 +121,8 @@ impl<'a> Cursor<'a> {
 
     /// The name that comes next, without taking it.
     pub fn peek_word(&self) -> Option<&'a str> {
-        self.clone_at().word()
-    }
-
-    /// A copy to look ahead with.
-    pub const fn clone_at(&self) -> Self {
-        *self
+        let mut ahead = *self;
+        ahead.word()
     }
 
     /// Whether a number comes next, with or without a sign.

@@ -16,6 +16,7 @@
 
 mod cursor;
 mod error;
+mod operand;
 mod source;
 mod statement;
 
@@ -24,7 +25,8 @@ use std::collections::BTreeMap;
 pub use error::{AsmError, AsmErrorKind};
 
 use self::cursor::{Cursor, Parsed};
-use self::statement::{Hints, Item, statement};
+use self::source::{Hints, Item};
+use self::statement::statement;
 use super::insn::{CallTarget, Insn};
 use super::names::{Names, NoNames};
 use super::raw::RawInsn;

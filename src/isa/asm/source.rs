@@ -1,20 +1,36 @@
 //! What can stand to the right of `r1 =`.
 
 use super::cursor::{Cursor, Parsed};
-use super::statement::{Hints, Item, named, operand, register, register_for, register_of};
+use super::operand::{
+    Place, Type, address, bits64, named, operand, place, register, register_for, register_of,
+    signed_type, unsigned_place, unsigned_type,
+};
+use crate::isa::eval::low32;
 use crate::isa::insn::Insn;
 use crate::isa::opcode::LD_IMM64;
+use crate::isa::raw::RawInsn;
 use crate::isa::reg::Reg;
-use crate::isa::table::{
-    AluOp, AtomicOp, EndianOp, EndianSize, Pseudo, PseudoKind, SignedSize, Size, Width,
-};
+use crate::isa::table::{AluOp, AtomicOp, EndianOp, EndianSize, Pseudo, PseudoKind, Size, Width};
 use crate::util::TypeId;
 
-/// A place in memory, as written.
-pub(super) struct Place<S> {
-    pub size: S,
-    pub base: Reg,
-    pub off: i16,
+/// What a statement makes.
+pub(super) enum Item<'a> {
+    /// An instruction.
+    Insn(Insn),
+    /// A jump, a call or a load of an address, whose offset to this label is to be
+    /// filled in.
+    To(Insn, &'a str),
+    /// A slot given as a number.
+    Word(u64),
+}
+
+/// What stood in front of a statement and tells what its text leaves open.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Hints {
+    /// The opcode.
+    pub opcode: Option<u8>,
+    /// The first slot.
+    pub slot: Option<RawInsn>,
 }
 
 /// The right side of an assignment to a register.
@@ -62,11 +78,15 @@ pub(super) fn source<'a>(
         }));
     }
     if let Some(insn) = endian(cursor, word, dst)? {
+        whole_only(&start, width)?;
         return Ok(Item::Insn(insn));
     }
     cursor.word();
     match word {
-        "addr_space_cast" => addr_space_cast(cursor, dst),
+        "addr_space_cast" => {
+            whole_only(&start, width)?;
+            addr_space_cast(cursor, dst)
+        }
         "load_acquire" => {
             cursor.expect("(")?;
             let Place { size, base, off } = unsigned_place(cursor)?;
@@ -80,12 +100,14 @@ pub(super) fn source<'a>(
             })
         }
         "map" | "btf" | "subprog" => {
+            whole_only(&start, width)?;
             let source = pseudo(cursor, word)?;
             Ok(Insn::LoadPseudo { dst, source })
         }
-        _ if cursor.eat("(") => atomic(cursor, start, word, dst),
+        _ if cursor.eat("(") => atomic(cursor, start, word, (width, dst)),
         // The address of a function: `r1 = callback ll`.
         _ if cursor.eat("ll") => {
+            whole_only(&start, width)?;
             let insn = Insn::LoadPseudo {
                 dst,
                 source: Pseudo::Func { rel: 0 },
@@ -129,18 +151,13 @@ fn constant(cursor: &mut Cursor<'_>, width: Width, dst: Reg, hints: Hints) -> Pa
     Ok(match kind {
         None => Insn::LoadImm64 { dst, value },
         Some(kind) => {
-            let half = |shift: u32| crate::isa::low32(value >> shift).cast_signed();
+            let half = |shift: u32| low32(value >> shift).cast_signed();
             Insn::LoadPseudo {
                 dst,
                 source: kind.with_imms(half(0), half(32)),
             }
         }
     })
-}
-
-/// The 64 bits of a number that has been found to fit in them.
-pub(super) fn bits64(value: i128) -> u64 {
-    u64::try_from(value).unwrap_or_else(|_| i64::try_from(value).unwrap_or(0).cast_unsigned())
 }
 
 /// `*(u64 *)(r1 +0)` or `*(u16 *)skb[r2 + 4]`, after the star.
@@ -174,9 +191,7 @@ fn load(cursor: &mut Cursor<'_>, start: Cursor<'_>, width: Width, dst: Reg) -> P
     let Place { base, off, .. } = place;
     match place.size {
         Type::Signed(from) => {
-            if width == Width::W32 {
-                return Err(start.expected("a 64-bit register on the left"));
-            }
+            whole_only(&start, width)?;
             Ok(Insn::LoadSx {
                 from,
                 dst,
@@ -198,87 +213,19 @@ fn load(cursor: &mut Cursor<'_>, start: Cursor<'_>, width: Width, dst: Reg) -> P
 
 /// A `w` register takes no 64-bit value.
 fn narrow_only(start: &Cursor<'_>, width: Width, size: Size) -> Parsed<()> {
-    if width == Width::W32 && size == Size::Dw {
-        return Err(start.expected("a 64-bit register on the left"));
-    }
-    Ok(())
-}
-
-/// A type of memory.
-enum Type {
-    Unsigned(Size),
-    Signed(SignedSize),
-}
-
-fn any_type(cursor: &mut Cursor<'_>) -> Parsed<Type> {
-    let start = *cursor;
-    let word = cursor.word().unwrap_or("");
-    let unsigned = Size::from_text(word).map(Type::Unsigned);
-    unsigned
-        .or_else(|| SignedSize::from_text(word).map(Type::Signed))
-        .ok_or_else(|| start.expected("a type: u8, u16, u32, u64, s8, s16 or s32"))
-}
-
-fn signed_type(cursor: &mut Cursor<'_>) -> Parsed<SignedSize> {
-    let start = *cursor;
-    match any_type(cursor)? {
-        Type::Signed(size) => Ok(size),
-        Type::Unsigned(_) => Err(start.expected("a signed type: s8, s16 or s32")),
-    }
-}
-
-/// `(u64 *)`.
-fn unsigned_type(cursor: &mut Cursor<'_>) -> Parsed<Size> {
-    let start = *cursor;
-    match pointer_type(cursor)? {
-        Type::Unsigned(size) => Ok(size),
-        Type::Signed(_) => Err(start.expected("an unsigned type: u8, u16, u32 or u64")),
-    }
-}
-
-fn pointer_type(cursor: &mut Cursor<'_>) -> Parsed<Type> {
-    cursor.expect("(")?;
-    let found = any_type(cursor)?;
-    cursor.expect("*")?;
-    cursor.expect(")")?;
-    Ok(found)
-}
-
-/// `(u64 *)(r1 +0)` of any type.
-fn place(cursor: &mut Cursor<'_>) -> Parsed<Place<Type>> {
-    let size = pointer_type(cursor)?;
-    cursor.expect("(")?;
-    let (base, off) = address(cursor)?;
-    cursor.expect(")")?;
-    Ok(Place { size, base, off })
-}
-
-/// `(u64 *)(r1 +0)` of an unsigned type.
-pub(super) fn unsigned_place(cursor: &mut Cursor<'_>) -> Parsed<Place<Size>> {
-    let size = unsigned_type(cursor)?;
-    cursor.expect("(")?;
-    let (base, off) = address(cursor)?;
-    cursor.expect(")")?;
-    Ok(Place { size, base, off })
-}
-
-/// `r1 +0`, or `r1` alone.
-fn address(cursor: &mut Cursor<'_>) -> Parsed<(Reg, i16)> {
-    let base = register_of(cursor, Width::W64)?;
-    let off = if cursor.rest().starts_with(['+', '-']) {
-        cursor.i16("an offset")?
+    if size == Size::Dw {
+        whole_only(start, width)
     } else {
-        0
-    };
-    Ok((base, off))
+        Ok(())
+    }
 }
 
-/// The width of an atomic operation on memory of this size.
-pub(super) fn atomic_width(start: &Cursor<'_>, size: Size) -> Parsed<Width> {
-    let mut widths = Width::ALL.iter().copied();
-    widths
-        .find(|width| width.size() == size)
-        .ok_or_else(|| start.expected("`(u32 *)` or `(u64 *)`"))
+/// Only a whole register can stand on the left.
+fn whole_only(start: &Cursor<'_>, width: Width) -> Parsed<()> {
+    match width {
+        Width::W64 => Ok(()),
+        Width::W32 => Err(start.expected("a 64-bit register on the left")),
+    }
 }
 
 /// `be16 r1`.
@@ -315,7 +262,12 @@ fn addr_space_cast(cursor: &mut Cursor<'_>, dst: Reg) -> Parsed<Insn> {
 
 /// A fetching atomic operation, after its name and parenthesis. The kernel and LLVM
 /// write the same operands; the latter leaves out the type where the name has it.
-fn atomic(cursor: &mut Cursor<'_>, start: Cursor<'_>, word: &str, dst: Reg) -> Parsed<Insn> {
+fn atomic(
+    cursor: &mut Cursor<'_>,
+    start: Cursor<'_>,
+    word: &str,
+    (left, dst): (Width, Reg),
+) -> Parsed<Insn> {
     let matches = |op: AtomicOp, width: Width| {
         let kernel = match width {
             Width::W64 => word.strip_prefix("atomic64_"),
@@ -338,10 +290,13 @@ fn atomic(cursor: &mut Cursor<'_>, start: Cursor<'_>, word: &str, dst: Reg) -> P
         let (_, width) =
             found.ok_or_else(|| place_start.expected("the type that the operation's name says"))?;
         (width, base, off)
+    } else if forms().count() > 1 {
+        return Err(place_start.expected("a type, `(u32 *)` or `(u64 *)`"));
     } else {
         let (base, off) = address(cursor)?;
         (width, base, off)
     };
+    narrow_only(&start, left, width.size())?;
     cursor.expect(",")?;
     if op.compares() {
         let expected = *cursor;

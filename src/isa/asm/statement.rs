@@ -2,7 +2,11 @@
 
 use super::cursor::{Cursor, Parsed};
 use super::error::AsmErrorKind;
-use super::source::{self, Place};
+use super::operand::{
+    Place, atomic_width, bits64, named, operand, register, register_for, register_of,
+    unsigned_place,
+};
+use super::source::{self, Hints, Item};
 use crate::isa::display::{FD_INDEX, UNKNOWN_HELPER, UNKNOWN_KFUNC};
 use crate::isa::insn::{CallTarget, Insn, Operand};
 use crate::isa::names::Names;
@@ -11,68 +15,6 @@ use crate::isa::raw::RawInsn;
 use crate::isa::reg::Reg;
 use crate::isa::table::{AluOp, AtomicOp, JumpOp, Size, Width};
 use crate::util::{HelperId, TypeId};
-
-/// What a statement makes.
-pub(super) enum Item<'a> {
-    /// An instruction.
-    Insn(Insn),
-    /// A jump, a call or a load of an address, whose offset to this label is to be
-    /// filled in.
-    To(Insn, &'a str),
-    /// A slot given as a number.
-    Word(u64),
-}
-
-/// What stood in front of a statement and tells what its text leaves open.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Hints {
-    /// The opcode.
-    pub opcode: Option<u8>,
-    /// The first slot.
-    pub slot: Option<RawInsn>,
-}
-
-/// A register as written: its name has a width.
-pub(super) fn register(cursor: &mut Cursor<'_>) -> Parsed<(Width, Reg)> {
-    let start = *cursor;
-    cursor
-        .word()
-        .and_then(named)
-        .ok_or_else(|| start.expected("a register"))
-}
-
-/// The register of this name.
-pub(super) fn named(word: &str) -> Option<(Width, Reg)> {
-    let width = *Width::ALL
-        .iter()
-        .find(|width| word.starts_with(width.letter()))?;
-    let reg = Reg::ALL
-        .into_iter()
-        .find(|reg| reg.to_string()[1..] == word[1..])?;
-    Some((width, reg))
-}
-
-/// A register of one width.
-pub(super) fn register_of(cursor: &mut Cursor<'_>, width: Width) -> Parsed<Reg> {
-    let start = *cursor;
-    match register(cursor)? {
-        (found, reg) if found == width => Ok(reg),
-        _ => Err(start.expected(match width {
-            Width::W64 => "a 64-bit register (r0 to r10)",
-            Width::W32 => "a 32-bit register (w0 to w10)",
-        })),
-    }
-}
-
-/// A register that is moved to or from memory: LLVM calls it `w1` if the memory has
-/// at most 32 bits.
-pub(super) fn register_for(cursor: &mut Cursor<'_>, size: Size) -> Parsed<Reg> {
-    if size == Size::Dw {
-        register_of(cursor, Width::W64)
-    } else {
-        register(cursor).map(|(_, reg)| reg)
-    }
-}
 
 /// The longest operator that comes next and that the table knows.
 fn operator<T>(cursor: &mut Cursor<'_>, from_symbol: impl Fn(&str) -> Option<T>) -> Option<T> {
@@ -116,7 +58,7 @@ pub(super) fn statement<'a>(
         "ld_pseudo" => source::ld_pseudo(cursor).map(Item::Insn),
         ".quad" => {
             let value = cursor.number_in("a 64-bit number", i64::MIN.into(), u64::MAX.into())?;
-            Ok(Item::Word(source::bits64(value)))
+            Ok(Item::Word(bits64(value)))
         }
         _ => Err(start.expected("an instruction or a label")),
     }
@@ -141,22 +83,6 @@ fn assignment<'a>(
             }))
         }
     }
-}
-
-/// The second operand of arithmetic. A 32-bit constant can be written unsigned; in
-/// 64 bits that would be another number.
-pub(super) fn operand(cursor: &mut Cursor<'_>, width: Width) -> Parsed<Operand> {
-    if !cursor.at_number() {
-        return match cursor.peek_word().and_then(named) {
-            Some(_) => register_of(cursor, width).map(Operand::Reg),
-            None => Err(cursor.expected("a register or a constant")),
-        };
-    }
-    match width {
-        Width::W64 => cursor.i32("a constant"),
-        Width::W32 => cursor.bits32("a constant"),
-    }
-    .map(Operand::Imm)
 }
 
 fn condition<'a>(cursor: &mut Cursor<'a>) -> Parsed<Item<'a>> {
@@ -300,7 +226,7 @@ fn call<'a>(cursor: &mut Cursor<'a>, names: &dyn Names, hints: Hints) -> Parsed<
 
 /// `*(u64 *)(r10 -8) = r1`, after the star.
 fn store(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
-    let Place { size, base, off } = source::unsigned_place(cursor)?;
+    let Place { size, base, off } = unsigned_place(cursor)?;
     cursor.expect("=")?;
     let src = if cursor.at_number() {
         // Of 8 bytes the constant's sign is extended, so it can't be written unsigned.
@@ -323,8 +249,8 @@ fn store(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
 fn lock(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
     cursor.expect("*")?;
     let start = *cursor;
-    let Place { size, base, off } = source::unsigned_place(cursor)?;
-    let width = source::atomic_width(&start, size)?;
+    let Place { size, base, off } = unsigned_place(cursor)?;
+    let width = atomic_width(&start, size)?;
     let op = operator(cursor, |symbol| {
         let mut ops = AtomicOp::ALL.iter().copied();
         ops.find(|op| !op.fetches() && op.kernel_name() == symbol)
@@ -342,7 +268,7 @@ fn lock(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
 /// `store_release((u64 *)(r1 +0), r2)`, after the first word.
 fn store_release(cursor: &mut Cursor<'_>) -> Parsed<Insn> {
     cursor.expect("(")?;
-    let Place { size, base, off } = source::unsigned_place(cursor)?;
+    let Place { size, base, off } = unsigned_place(cursor)?;
     cursor.expect(",")?;
     let src = register_for(cursor, size)?;
     cursor.expect(")")?;

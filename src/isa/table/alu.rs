@@ -1,6 +1,6 @@
 //! Arithmetic on two operands: `dst = dst op src`.
 
-use super::IsaVersion;
+use super::version::IsaVersion;
 
 /// Hands over the table of two-operand arithmetic.
 ///

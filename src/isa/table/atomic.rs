@@ -1,6 +1,7 @@
 //! Atomic read-modify-write: `old = *mem; *mem = f(old, src)` as one step.
 
-use super::IsaVersion;
+use super::memory::Width;
+use super::version::IsaVersion;
 
 /// Hands over the table of atomic operations.
 ///
@@ -56,7 +57,7 @@ pub(crate) use for_each_atomic_op;
 
 /// Where an atomic operation puts the value that it found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fetch {
+enum Fetch {
     Drop,
     Src,
     R0,
@@ -108,10 +109,10 @@ macro_rules! define {
 
             /// The operator or function in LLVM's text.
             #[must_use]
-            pub const fn llvm_name(self, width: super::Width) -> &'static str {
+            pub const fn llvm_name(self, width: Width) -> &'static str {
                 match width {
-                    super::Width::W64 => match self { $(Self::$name => $llvm64,)* },
-                    super::Width::W32 => match self { $(Self::$name => $llvm32,)* },
+                    Width::W64 => match self { $(Self::$name => $llvm64,)* },
+                    Width::W32 => match self { $(Self::$name => $llvm32,)* },
                 }
             }
 

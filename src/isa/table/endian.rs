@@ -1,6 +1,6 @@
 //! Byte order: `dst = op(dst)` on the low 16, 32 or 64 bits.
 
-use super::IsaVersion;
+use super::version::IsaVersion;
 
 /// Hands over the table of byte-order operations.
 ///

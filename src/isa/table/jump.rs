@@ -1,6 +1,6 @@
 //! Conditions of jumps: `if dst op src goto …`.
 
-use super::IsaVersion;
+use super::version::IsaVersion;
 
 /// Hands over the table of conditions.
 ///

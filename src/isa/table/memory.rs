@@ -1,6 +1,6 @@
 //! Sizes of memory accesses and widths of operations.
 
-use super::IsaVersion;
+use super::version::IsaVersion;
 
 /// Hands over the table of sizes.
 ///
@@ -77,12 +77,10 @@ macro_rules! define_size {
             /// The size of an opcode: its two size bits always name one.
             #[must_use]
             pub const fn of_opcode(opcode: u8) -> Self {
-                match opcode & 0x18 {
-                    0x00 => Self::W,
-                    0x08 => Self::H,
-                    0x10 => Self::B,
-                    _ => Self::Dw,
-                }
+                $(if opcode & 0x18 == $code {
+                    return Self::$name;
+                })*
+                Self::Dw
             }
         }
     };

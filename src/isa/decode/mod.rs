@@ -2,20 +2,20 @@
 //!
 //! What is reserved follows the kernel (`check_alu_op`, `check_cond_jmp_op`,
 //! `do_check`, `check_ld_imm`, `check_ld_abs` and `resolve_pseudo_ldimm64` in
-//! `kernel/bpf/verifier.c`, the public table of opcodes in `kernel/bpf/core.c`),
-//! which is stricter than RFC 9669 in nothing and laxer in two fields that it never
-//! looks at: the offset of `exit`, and the second slot's immediate where a function's
-//! address is loaded. They are ignored here as well, so that a verdict is the
-//! kernel's; encoding gives 0 for them.
+//! `kernel/bpf/verifier.c`, the public table of opcodes in `kernel/bpf/core.c`). As
+//! in RFC 9669 a field that an instruction does not use must be zero, but for two that
+//! the kernel never looks at: the offset of `exit`, and the second slot's immediate
+//! where a function's address is loaded. They are ignored here as well, so that a
+//! verdict is the kernel's; encoding gives 0 for them.
 //!
 //! Not decoding's business: shifts wider than the register, constant zero
 //! divisors, writes to `r10`. The kernel refuses those in the verifier, and an
 //! interpreter gives them a meaning. A call through a register decodes although the
 //! kernel doesn't know it.
 
-use std::fmt;
+mod error;
 
-use thiserror::Error;
+pub use error::{DecodeError, Field, Problem};
 
 use super::insn::{CallTarget, Insn, Operand};
 use super::opcode::{ADDR_SPACE_CAST, LD_IMM64, SRC_X, call, class, mode, op};
@@ -26,112 +26,6 @@ use super::table::{
     SignedSize, Size, Width,
 };
 use crate::util::{HelperId, Pc, TypeId};
-
-/// A part of an instruction.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs, reason = "named as in RawInsn")]
-pub enum Field {
-    Opcode,
-    Dst,
-    Src,
-    Off,
-    Imm,
-    /// The slot after a 64-bit immediate load, as a whole.
-    SecondSlot,
-    /// The immediate of that slot.
-    SecondImm,
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Opcode => "opcode",
-            Self::Dst => "destination register",
-            Self::Src => "source register",
-            Self::Off => "offset",
-            Self::Imm => "immediate",
-            Self::SecondSlot => "second slot",
-            Self::SecondImm => "immediate of the second slot",
-        })
-    }
-}
-
-/// What is wrong with a field.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Problem {
-    /// No instruction has this value here.
-    Unknown,
-    /// The instruction does not use the field, so it must be zero.
-    Reserved,
-    /// There is no register of this number.
-    NoSuchRegister,
-    /// The program ends before the slot.
-    Missing,
-}
-
-/// An instruction that is none: which field, its value, and what is wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Error, Debug)]
-pub struct DecodeError {
-    /// The instruction's first slot.
-    pub pc: Pc,
-    /// That slot's content.
-    pub raw: RawInsn,
-    /// The field at fault.
-    pub field: Field,
-    /// The field's value (of a whole slot: its 8 bytes as a big-endian number).
-    pub value: i64,
-    /// What is wrong with it.
-    pub problem: Problem,
-}
-
-impl DecodeError {
-    /// Whether the kernel finds this before it walks the program, wherever the
-    /// instruction stands (`resolve_pseudo_ldimm64`). It finds the others only on a
-    /// path that is walked: in dead code they do no harm.
-    #[must_use]
-    pub const fn is_structural(&self) -> bool {
-        match self.field {
-            Field::Opcode | Field::SecondSlot | Field::SecondImm => true,
-            Field::Imm => self.raw.opcode & class::MASK == class::LDX,
-            Field::Src => self.raw.opcode == LD_IMM64,
-            Field::Dst | Field::Off => false,
-        }
-    }
-
-    /// Whether the instruction has a second slot: it loads a 64-bit immediate.
-    #[must_use]
-    pub const fn has_second_slot(&self) -> bool {
-        self.raw.opcode == LD_IMM64
-    }
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            pc,
-            raw,
-            field,
-            value,
-            problem,
-        } = *self;
-        write!(f, "instruction {pc} (opcode {:#04x}): ", raw.opcode)?;
-        match (field, problem) {
-            (Field::Opcode, _) => f.write_str("no instruction has this opcode"),
-            (Field::SecondSlot, Problem::Missing) => {
-                f.write_str("the program ends before the second slot of a 64-bit immediate")
-            }
-            (Field::SecondSlot, _) => write!(
-                f,
-                "second slot {value:#018x} of a 64-bit immediate: all but its immediate must be zero"
-            ),
-            (_, Problem::NoSuchRegister) => {
-                write!(f, "{field} r{value} does not exist: r0 to r10 do")
-            }
-            (_, Problem::Reserved) => write!(f, "{field} {value} is reserved and must be 0"),
-            (_, _) => write!(f, "{field} {value} is unknown to this opcode"),
-        }
-    }
-}
 
 /// Decodes the instruction at the start of `slots`, which stands at `pc` (used for
 /// errors only).
@@ -200,6 +94,34 @@ pub fn decode_all(slots: &[RawInsn]) -> impl Iterator<Item = (Pc, Result<Insn, D
 /// The first instruction that is none.
 pub fn decode_program(slots: &[RawInsn]) -> Result<Vec<Insn>, DecodeError> {
     decode_all(slots).map(|(_, insn)| insn).collect()
+}
+
+impl DecodeError {
+    /// The instruction with its reserved fields cleared, if that makes one of it: what
+    /// the kernel prints in its log before it refuses the slot.
+    #[must_use]
+    pub fn repaired(&self) -> Option<Insn> {
+        let mut error = *self;
+        let fields = [Field::Dst, Field::Src, Field::Off, Field::Imm];
+        for _ in fields {
+            if error.problem != Problem::Reserved || self.has_second_slot() {
+                return None;
+            }
+            let mut raw = error.raw;
+            match error.field {
+                Field::Dst => raw.regs &= 0xf0,
+                Field::Src => raw.regs &= 0x0f,
+                Field::Off => raw.off = 0,
+                Field::Imm => raw.imm = 0,
+                Field::Opcode | Field::SecondSlot | Field::SecondImm => return None,
+            }
+            match decode(&[raw], self.pc) {
+                Ok(insn) => return Some(insn),
+                Err(next) => error = next,
+            }
+        }
+        None
+    }
 }
 
 /// A slot under inspection.
@@ -575,168 +497,4 @@ impl Slot {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::arbitrary;
-    use super::*;
-
-    /// The bits that decoding ignores, cleared.
-    fn normal(mut slots: Vec<RawInsn>, insn: Insn) -> Vec<RawInsn> {
-        slots.truncate(usize::try_from(insn.slots()).unwrap());
-        if insn == Insn::Exit {
-            slots[0].off = 0;
-        }
-        if slots[0].opcode == LD_IMM64 && slots[0].src() == PseudoKind::Func.src() {
-            slots[1].imm = 0;
-        }
-        slots
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
-
-        #[test]
-        fn encoding_what_was_decoded_gives_it_back(a in arbitrary::raw(), b in arbitrary::raw()) {
-            let slots = vec![a, b];
-            if let Ok(insn) = decode(&slots, Pc(0)) {
-                prop_assert_eq!(insn.encode().to_vec(), normal(slots, insn));
-            }
-        }
-
-        #[test]
-        fn decoding_what_was_encoded_gives_it_back(insn in arbitrary::insn()) {
-            let slots = insn.encode();
-            prop_assert_eq!(slots.len(), usize::try_from(insn.slots()).unwrap());
-            prop_assert_eq!(decode(&slots, Pc(3)), Ok(insn));
-        }
-
-        #[test]
-        fn any_bytes_are_walked_to_their_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let (slots, _) = RawInsn::slots(&bytes);
-            let mut end = 0;
-            for (pc, insn) in decode_all(&slots) {
-                prop_assert_eq!(pc.index(), end);
-                end += if slots[end].opcode == LD_IMM64 { 2 } else { 1 };
-                if let Err(error) = insn {
-                    prop_assert_eq!(error.pc, pc);
-                    prop_assert!(!error.to_string().is_empty());
-                }
-            }
-            prop_assert!(end >= slots.len());
-        }
-    }
-
-    /// The opcodes of `kernel/bpf/core.c`'s public table, and 0x8d, the call
-    /// through a register.
-    #[test]
-    fn as_many_opcodes_as_the_kernel_has() {
-        let known = |opcode: u8| {
-            let second = RawInsn::default();
-            [0, 1, 16, LOAD_ACQUIRE].iter().any(|imm| {
-                !matches!(
-                    decode(&[RawInsn::new(opcode, 0, 0, 0, *imm), second], Pc(0)),
-                    Err(DecodeError {
-                        field: Field::Opcode,
-                        ..
-                    })
-                )
-            })
-        };
-        let count = (0..=u8::MAX).filter(|opcode| known(*opcode)).count();
-        // 2·(12·2+1) + 3 arithmetic, 2·11·2 + ja, gotol, call, callx, exit, jcond,
-        // 4 stx, 4 st, 4 + 3 ldx, 4 atomic, 6 packet, 1 imm64.
-        assert_eq!(count, 53 + 44 + 6 + 8 + 7 + 4 + 6 + 1);
-    }
-
-    /// One line an error: opcode, dst, src, off, imm, and the message.
-    #[test]
-    fn an_error_names_the_field() {
-        let cases = [
-            (0x8c, 0, 0, 0, 0, "no instruction has this opcode"),
-            (
-                0xb7,
-                11,
-                0,
-                0,
-                0,
-                "destination register r11 does not exist: r0 to r10 do",
-            ),
-            (
-                0xbf,
-                1,
-                15,
-                0,
-                0,
-                "source register r15 does not exist: r0 to r10 do",
-            ),
-            (0x0f, 1, 2, 0, 9, "immediate 9 is reserved and must be 0"),
-            (0x07, 1, 0, 1, 9, "offset 1 is reserved and must be 0"),
-            (0x37, 1, 0, 2, 9, "offset 2 is unknown to this opcode"),
-            (0xbc, 1, 2, 32, 0, "offset 32 is unknown to this opcode"),
-            (0xbf, 1, 2, 1, 2, "immediate 2 is unknown to this opcode"),
-            (0xd7, 1, 0, 0, 8, "immediate 8 is unknown to this opcode"),
-            (
-                0xdb,
-                1,
-                2,
-                0,
-                0x11,
-                "immediate 17 is unknown to this opcode",
-            ),
-            (0xcb, 1, 2, 0, 0, "immediate 0 is unknown to this opcode"),
-            (
-                0x85,
-                0,
-                3,
-                0,
-                1,
-                "source register 3 is unknown to this opcode",
-            ),
-            (0x85, 0, 0, 1, 1, "offset 1 is reserved and must be 0"),
-            (0x79, 0, 1, 0, 1, "immediate 1 is reserved and must be 0"),
-            (
-                0x18,
-                0,
-                7,
-                0,
-                1,
-                "source register 7 is unknown to this opcode",
-            ),
-        ];
-        for (opcode, dst, src, off, imm, message) in cases {
-            let slots = [RawInsn::new(opcode, dst, src, off, imm), RawInsn::default()];
-            let error = decode(&slots, Pc(9)).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                format!("instruction 9 (opcode {opcode:#04x}): {message}")
-            );
-        }
-    }
-
-    #[test]
-    fn the_second_slot_is_looked_at() {
-        let message = |slots: &[RawInsn]| decode(slots, Pc(0)).unwrap_err().to_string();
-        let first = RawInsn::new(0x18, 1, 0, 0, 1);
-        assert!(message(&[first]).ends_with("before the second slot of a 64-bit immediate"));
-        let used = RawInsn::new(0, 0, 0, 1, 5);
-        assert!(message(&[first, used]).contains("second slot 0x0000010005000000"));
-        let map = RawInsn::new(0x18, 1, 1, 0, 1);
-        assert!(
-            message(&[map, RawInsn::new(0, 0, 0, 0, 5)])
-                .ends_with("immediate of the second slot 5 is reserved and must be 0")
-        );
-        assert!(decode(&[], Pc(0)).is_err());
-    }
-
-    /// What the kernel never looks at must not make a difference.
-    #[test]
-    fn two_fields_are_ignored_as_in_the_kernel() {
-        assert_eq!(
-            decode(&[RawInsn::new(0x95, 0, 0, 7, 0)], Pc(0)),
-            Ok(Insn::Exit)
-        );
-        let slots = [RawInsn::new(0x18, 1, 4, 0, 3), RawInsn::new(0, 0, 0, 0, 9)];
-        assert!(decode(&slots, Pc(0)).is_ok());
-    }
-}
+mod tests;
