@@ -79,7 +79,12 @@ pub(super) fn fields_are_compatible(
 
 /// Whether the target has the type: the kinds are the same, and the same again for
 /// what is pointed to, for elements and for prototypes. Names were compared before.
-pub(super) fn types_are_compatible(local: &Btf, one: TypeId, target: &Btf, other: TypeId) -> bool {
+pub(in crate::object) fn types_are_compatible(
+    local: &Btf,
+    one: TypeId,
+    target: &Btf,
+    other: TypeId,
+) -> bool {
     let mut question = Question {
         local,
         target,
