@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::error::{ObjectError, Problem};
 use super::super::image::{Section, SectionKind};
-use super::{Input, Result};
+use super::input::{Input, Result};
 
 /// Sections that every file has a copy of: the copies must be equal, and one stays.
 const COMMON: [&str; 2] = ["license", "version"];
