@@ -16,6 +16,7 @@ pub mod core;
 mod elf;
 mod error;
 mod externs;
+mod fuzz;
 mod globals;
 mod image;
 mod kconfig;
@@ -35,6 +36,8 @@ mod target;
 mod types;
 
 pub use error::{Known, ObjectError, Place, Problem};
+#[doc(hidden)]
+pub use fuzz::exercise;
 pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable};
 pub use map_mut::MapMut;
 pub use model::{Entry, Extern, ExternKind, Global, Note, Object};
