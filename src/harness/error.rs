@@ -92,12 +92,6 @@ pub enum Error {
     },
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(Box::new(fault))
-    }
-}
-
 /// Names for a message.
 pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();

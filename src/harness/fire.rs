@@ -50,8 +50,8 @@ impl Vm {
         find: impl Fn(&Btf) -> std::result::Result<T, EventError>,
     ) -> Option<std::result::Result<T, EventError>> {
         let own = self.programs().filter_map(|program| program.btf.as_ref());
-        let results = self.kernel_btf.iter().chain(own).map(find);
-        results.filter(std::result::Result::is_ok).next()
+        let mut results = self.kernel_btf.iter().chain(own).map(find);
+        results.find(std::result::Result::is_ok)
     }
 
     /// Fires an event: runs the programs that are attached to its place, in the

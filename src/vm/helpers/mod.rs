@@ -37,7 +37,7 @@ pub trait Callbacks {
         machine: &mut Machine,
         function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault>;
+    ) -> Result<u64, Box<Fault>>;
 }
 
 /// A helper's body: r0, or why the program can't go on. An error that the program
@@ -121,7 +121,7 @@ impl Call<'_> {
     pub fn call_back(&mut self, n: usize, args: [u64; 5]) -> Result<u64, HelperProblem> {
         let function = self.arg(n);
         let result = self.engine.call_back(self.machine, function, args);
-        result.map_err(|fault| HelperProblem::Callback(Box::new(fault)))
+        result.map_err(HelperProblem::Callback)
     }
 }
 

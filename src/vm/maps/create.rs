@@ -161,26 +161,14 @@ mod tests {
     fn every_type_can_be_made() {
         for map_type in MapType::ALL {
             let info = map_type.info();
-            let key = [0, 4, 8]
-                .into_iter()
-                .find(|size| info.key.allows(*size))
-                .unwrap();
-            let value = [0, 4, 8]
-                .into_iter()
-                .find(|size| info.value.allows(*size))
-                .unwrap();
-            let entries = [0, 1, 4096].into_iter();
+            let size = |allows: &dyn Fn(u32) -> bool| [0, 4, 8].into_iter().find(|n| allows(*n));
+            let key = size(&|n| info.key.allows(n)).unwrap();
+            let value = size(&|n| info.value.allows(n)).unwrap();
+            let mut entries = [4096, 1, 0].into_iter();
             let entries = entries
-                .filter(|n| info.entries.allows(*n, PAGE_SIZE))
-                .next_back()
+                .find(|n| info.entries.allows(*n, PAGE_SIZE))
                 .unwrap();
-            let mut def = MapDef::new(
-                "m",
-                *map_type,
-                key.max(if *map_type == MapType::LpmTrie { 8 } else { 0 }),
-                value,
-                entries,
-            );
+            let mut def = MapDef::new("m", *map_type, key, value, entries);
             def.flags = info.flags_needed;
             assert!(create(&def, 2).is_ok(), "{map_type}");
         }
