@@ -7,6 +7,7 @@
 //! about one of them, it names libbpf's function.
 
 mod assemble;
+mod bpftrace;
 mod btf_fixup;
 pub mod cases;
 mod collect;
