@@ -7,7 +7,7 @@ use super::attach::AttachPoint;
 use super::error::Result;
 use crate::btf::Btf;
 use crate::interp::Finished;
-use crate::spec::ProgType;
+use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
 use crate::vm::{Outcome, ProgramHandle, Run};
 
@@ -35,8 +35,11 @@ impl Vm {
     /// [`EventError`] where a BTF knows the tracepoint and makes no sense.
     pub fn raw_tracepoint(&self, name: &str) -> Result<Event> {
         let layout = self.first_btf(|btf| Layout::of_raw_tracepoint(btf, name));
-        let layout = layout.unwrap_or_else(|| Layout::of_arguments(name, 12));
-        Ok(Event::raw_tracepoint(layout?))
+        let layout = match layout {
+            Some(layout) => layout?,
+            None => Layout::of_arguments(name, limits::MAX_FUNC_ARGS),
+        };
+        Ok(Event::raw_tracepoint(layout))
     }
 
     /// What the first BTF that can says: the kernel's, then the objects' own.
@@ -200,7 +203,7 @@ impl AttachPoint {
             | (Self::RawTracepoint(target), EventKind::RawTracepoint) => target == event.name(),
             (Self::Hook(_, target), EventKind::Function) => target.as_deref() == Some(event.name()),
             (Self::Hook(prog_type, _), EventKind::Packet | EventKind::Context(_)) => {
-                prog_type != ProgType::Tracing
+                *prog_type != ProgType::Tracing
             }
             _ => false,
         }
