@@ -3,15 +3,15 @@
 pub mod btf;
 #[cfg(feature = "cli")]
 pub mod cli;
-//pub mod harness;
-//pub mod interp;
+pub mod harness;
+pub mod interp;
 pub mod isa;
 pub mod object;
 pub mod program;
 pub mod report;
 pub mod spec;
 pub mod util;
-//pub mod vm;
+pub mod vm;
 
-//pub use harness::{Error, Result, Vm};
+pub use harness::{Error, Result, Vm};
 pub use object::{Object, ObjectError};
