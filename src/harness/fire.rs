@@ -7,7 +7,7 @@ use super::attach::AttachPoint;
 use super::error::Result;
 use crate::btf::Btf;
 use crate::interp::Finished;
-use crate::spec::{ProgType, limits};
+use crate::spec::{Machine, ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
 use crate::vm::{Outcome, ProgramHandle, Run};
 
@@ -21,9 +21,10 @@ impl Vm {
     /// [`Layout::declare`], or read its format file with [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
-        let layout = match self.first_btf(|btf| Layout::from_btf(btf, group, event)) {
+        let of = |btf| Layout::of_tracepoint(group, event, btf, Machine::X86_64);
+        let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
-            None => Layout::tracepoint(group, event, None),
+            None => of(None),
         };
         Ok(Event::tracepoint(layout?))
     }

@@ -83,8 +83,8 @@ impl Vm {
     }
 
     /// Gives a map what it holds at the start.
-    fn fill(&self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
-        let Some(map) = self.machine.map(handle) else {
+    fn fill(&mut self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
+        let Some(map) = self.machine.map(handle).cloned() else {
             return Ok(());
         };
         let failed = |errno| Error::MapOperation {
@@ -113,7 +113,7 @@ impl Vm {
             }
         }
         if def.frozen {
-            map.freeze();
+            self.machine.freeze(handle);
         }
         Ok(())
     }

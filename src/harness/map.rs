@@ -137,6 +137,7 @@ impl MapView<'_> {
     pub fn set_bytes(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<()> {
         self.check_key(key)?;
         self.check("value", self.map.user_value_size(), value.len())?;
+        self.check_not_frozen("update")?;
         let written = self.map.write(key, value, flags);
         written.map_err(|errno| self.failed("update", errno))
     }
@@ -150,6 +151,7 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
     {
         self.check_key(key.as_bytes())?;
+        self.check_not_frozen("deletion")?;
         match self.map.delete(key.as_bytes()) {
             Ok(()) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
@@ -217,15 +219,16 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
     {
         self.check_key(key.as_bytes())?;
-        let known = self.machine.map(inner);
-        match (self.map.kind(), known) {
-            (Kind::MapOfMaps(outer), Some(_)) => {
-                let set = outer.set(key.as_bytes(), inner);
-                set.map_err(|errno| self.failed("update", errno))
-            }
-            (_, None) => Err(self.failed("update", Errno::EBADF)),
-            _ => Err(self.wrong_kind("a map of maps")),
-        }
+        let Kind::MapOfMaps(outer) = self.map.kind() else {
+            return Err(self.wrong_kind("a map of maps"));
+        };
+        let fits = self.machine.map(inner).map(|inner| outer.accepts(inner.def()));
+        let set = match fits {
+            Some(true) => outer.set(key.as_bytes(), inner),
+            Some(false) => Err(Errno::EINVAL),
+            None => Err(Errno::EBADF),
+        };
+        set.map_err(|errno| self.failed("update", errno))
     }
 
     /// Puts a program into a prog array.
@@ -246,6 +249,13 @@ impl MapView<'_> {
     fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
         V::read_from_bytes(bytes)
             .map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
+    }
+
+    fn check_not_frozen(&self, what: &'static str) -> Result<()> {
+        if self.machine.is_frozen(self.handle) {
+            return Err(self.failed(what, Errno::EPERM));
+        }
+        Ok(())
     }
 
     fn check_key(&self, key: &[u8]) -> Result<()> {

@@ -19,6 +19,7 @@ mod externs;
 mod globals;
 mod image;
 mod kconfig;
+mod link;
 mod map_mut;
 mod maps_btf;
 mod maps_data;

@@ -232,6 +232,12 @@ impl Object {
         (function.code == code && function.slots.contains(&slot)).then_some(index)
     }
 
+    /// A function with the section that it is in.
+    pub(super) fn code_of(&self, function: usize) -> Option<(&Function, &Code)> {
+        let function = self.functions.get(function)?;
+        Some((function, self.code.get(function.code)?))
+    }
+
     /// Adds a map.
     pub(super) fn add_map(&mut self, map: MapDef) -> MapId {
         let id = MapId::from_index(self.maps.len());

@@ -40,6 +40,8 @@ struct LoadedMap {
     handle: Address,
     /// Where element 0 of its values is.
     values: Option<Address>,
+    /// Whether user space can't change it any more.
+    frozen: bool,
 }
 
 /// A ring-buffer record that a program has reserved.
@@ -48,7 +50,9 @@ pub(super) struct Lent {
     /// The ring buffer.
     pub map: MapHandle,
     /// What the ring buffer calls the record.
-    pub record: usize,
+    pub record: u64,
+    /// The record's region.
+    pub base: Address,
 }
 
 /// The program that runs now, as helpers need to know it.
@@ -104,6 +108,7 @@ impl Machine {
             map,
             handle,
             values,
+            frozen: false,
         });
         Ok(id)
     }
@@ -117,6 +122,19 @@ impl Machine {
     /// All maps, in the order in which they were added.
     pub fn maps(&self) -> impl Iterator<Item = (MapHandle, &Arc<dyn Map>)> {
         (0..).map(MapHandle).zip(self.maps.iter().map(|loaded| &loaded.map))
+    }
+
+    /// Makes a map constant for user space, as `BPF_MAP_FREEZE` does.
+    pub fn freeze(&mut self, map: MapHandle) {
+        if let Some(loaded) = self.maps.get_mut(map.index()) {
+            loaded.frozen = true;
+        }
+    }
+
+    /// Whether user space can't change a map.
+    #[must_use]
+    pub fn is_frozen(&self, map: MapHandle) -> bool {
+        self.maps.get(map.index()).is_some_and(|loaded| loaded.frozen)
     }
 
     /// What a register holds for the map itself.

@@ -15,4 +15,5 @@ pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
 pub use machine::{Current, Machine};
 pub use outcome::{Outcome, Output, Run};
+pub use events::{Event, EventError};
 pub use world::{Clock, Random, Task, UserMemory, World};

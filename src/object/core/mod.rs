@@ -19,6 +19,7 @@ mod value;
 
 use rustc_hash::FxHashMap;
 
+pub(in crate::object) use compat::types_are_compatible;
 pub use error::{Ambiguity, CoreError, Fault};
 pub use kind::{Group, RelocationKind};
 pub use patch::{POISON, is_poison, poison};

@@ -1,12 +1,16 @@
 //! Bodies of helpers, by topic. Which helper has which body stands in the helper
 //! table of [`spec`](crate::spec); this module expands that column.
 
+mod maps;
+mod output;
+
 use std::sync::Arc;
 
 use super::fault::{Fault, HelperProblem};
 use super::handle::MapHandle;
 use super::machine::Machine;
 use super::maps::Map;
+use super::memory::{Address, Region, Rights, SharedBytes};
 use crate::spec::helpers as spec;
 use crate::util::HelperId;
 
@@ -56,6 +60,25 @@ impl Call<'_> {
     pub fn read(&self, n: usize, len: usize) -> Result<Vec<u8>, HelperProblem> {
         let read = self.machine.space.read(self.arg(n), len);
         read.map_err(|fault| HelperProblem::Access { arg: n, fault })
+    }
+
+    /// Fills `into` with the bytes that argument `n` points to.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Access`] unless all of them may be read.
+    pub fn read_into(&self, n: usize, into: &mut [u8]) -> Result<(), HelperProblem> {
+        let read = self.machine.space.read_into(self.arg(n), into);
+        read.map_err(|fault| HelperProblem::Access { arg: n, fault })
+    }
+
+    /// Gives bytes an address for the time of a callback; the caller removes them.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Other`] when the machine has no address left.
+    pub fn lend(&mut self, name: &str, bytes: &[u8]) -> Result<Address, HelperProblem> {
+        let region = Region::bytes(name, Arc::new(SharedBytes::from_bytes(bytes)));
+        let lent = self.machine.space.insert(region.with_rights(Rights::Read));
+        lent.map_err(|full| HelperProblem::Other(full.to_string()))
     }
 
     /// Copies bytes to where argument `n` points.
@@ -115,3 +138,4 @@ pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem>
             .map_or(HelperProblem::Unknown, |helper| HelperProblem::Missing(helper.name))),
     }
 }
+fn body(_: HelperId) -> Option<Body> { None }

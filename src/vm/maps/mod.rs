@@ -5,8 +5,28 @@
 //! writes whole values by key through the syscall, and for per-CPU maps sees the
 //! values of all CPUs at once.
 
+mod array;
+mod create;
+mod hash;
+mod lpm;
+mod lru;
+mod map_of_maps;
+mod per_cpu;
+mod perf_event_array;
+mod placeholder;
+mod prog_array;
+mod queue;
+mod ringbuf;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub use create::{MapError, create};
+pub use map_of_maps::MapOfMaps;
+pub use perf_event_array::PerfEventArray;
+pub use prog_array::ProgArray;
+pub use queue::Queue;
+pub use ringbuf::{Reserved, RingBuf};
 
 use super::memory::Slab;
 use crate::program::MapDef;
@@ -21,6 +41,11 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// What kind of thing it is, for helpers that need more than values.
     fn kind(&self) -> Kind<'_> {
         Kind::Values
+    }
+
+    /// Whether this kind has no implementation: everything then fails.
+    fn is_placeholder(&self) -> bool {
+        false
     }
 
     /// Storage of the values that programs can point to.
@@ -73,6 +98,16 @@ pub trait Map: Send + Sync + fmt::Debug {
         self.update(0, key, value, flags)
     }
 
+    /// How many entries it has now; for arrays, all of them.
+    fn len(&self) -> usize {
+        self.def().max_entries as usize
+    }
+
+    /// Whether it has no entries.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Bytes of a value on the syscall's side: `value_size`, or for per-CPU maps
     /// `value_size` rounded up to 8, times the number of CPUs.
     fn user_value_size(&self) -> usize {
@@ -92,7 +127,57 @@ pub enum Kind<'a> {
     /// `BPF_MAP_TYPE_PROG_ARRAY`.
     ProgArray(&'a ProgArray),
     /// A map of maps.
-    MapOfMaps(&'a dyn MapOfMaps),
+    MapOfMaps(&'a MapOfMaps),
     /// A queue, stack or bloom filter: values without keys.
-    Queue(&'a dyn Queue),
+    Queue(&'a Queue),
+}
+
+/// What `BPF_NOEXIST` and `BPF_EXIST` ask of an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    Any,
+    Absent,
+    Present,
+}
+
+impl Demand {
+    /// Reads the flags of an update. Both at once are an error, and so is
+    /// `BPF_F_LOCK`: no map here has values with a lock in them.
+    fn of(flags: UpdateFlags) -> Result<Self, Errno> {
+        match flags.bits() {
+            0 => Ok(Self::Any),
+            1 => Ok(Self::Absent),
+            2 => Ok(Self::Present),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Whether an element that is there, or is not, may be updated
+    /// (`check_flags`, `kernel/bpf/hashtab.c`).
+    fn check(self, there: bool) -> Result<(), Errno> {
+        match (self, there) {
+            (Self::Absent, true) => Err(Errno::EEXIST),
+            (Self::Present, false) => Err(Errno::ENOENT),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The little-endian index that a 4-byte key is.
+fn index_of(key: &[u8]) -> Result<u32, Errno> {
+    key.try_into().map(u32::from_le_bytes).map_err(|_| Errno::EINVAL)
+}
+
+/// The key after `key` in a map of `max` numbered entries
+/// (`array_map_get_next_key`, `kernel/bpf/arraymap.c`).
+fn next_index(key: Option<&[u8]>, max: u32) -> Result<Vec<u8>, Errno> {
+    let next = match key.map(index_of).transpose()? {
+        Some(index) if index < max => index + 1,
+        _ => 0,
+    };
+    if next < max {
+        Ok(next.to_le_bytes().to_vec())
+    } else {
+        Err(Errno::ENOENT)
+    }
 }

@@ -24,7 +24,10 @@ impl SharedBytes {
     /// `len` zero bytes, aligned to 8.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
-        let cells = (0..len.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect();
+        // From the allocator's zeroed pages, which cost nothing until they are used.
+        let words = Box::into_raw(vec![0u64; len.div_ceil(8)].into_boxed_slice());
+        // SAFETY: `UnsafeCell<u64>` has the layout of `u64`, and the box is ours.
+        let cells = unsafe { Box::from_raw(words as *mut [UnsafeCell<u64>]) };
         Self { cells, len }
     }
 

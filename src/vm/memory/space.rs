@@ -252,6 +252,19 @@ impl Space {
         copy.ok_or_else(|| self.fault(value, len, AccessKind::Read, Problem::Bounds))
     }
 
+    /// Copies bytes out into `into`, all of them or none.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate).
+    pub fn read_into(&self, value: u64, into: &mut [u8]) -> Result<(), AccessFault> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let place = self.locate(value, into.len(), AccessKind::Read)?;
+        let read = place.bytes.read(place.at, into);
+        read.ok_or_else(|| self.fault(value, into.len(), AccessKind::Read, Problem::Bounds))
+    }
+
     /// Copies `from` to `value`; either all of it or nothing.
     ///
     /// # Errors
