@@ -3,7 +3,9 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::harness::Error;
 use crate::object::ObjectError;
+use crate::vm::events::EventError;
 
 /// The exit codes, which scripts rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +56,24 @@ impl Failure {
 impl From<ObjectError> for Failure {
     fn from(error: ObjectError) -> Self {
         Self::bad(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match &error {
+            Error::Fault(_) => Exit::No,
+            // Another kernel, or a file that describes it, would know the event.
+            Error::Event(EventError::NoLayout { .. }) => Exit::Unavailable,
+            _ => Exit::Bad,
+        };
+        Self::with(exit, error)
+    }
+}
+
+impl From<EventError> for Failure {
+    fn from(error: EventError) -> Self {
+        Error::from(error).into()
     }
 }
 

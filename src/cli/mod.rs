@@ -9,6 +9,7 @@ mod exit;
 mod input;
 mod inspect;
 mod printer;
+mod run;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ struct Cli {
 enum Verb {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
+    Run(run::Arguments),
     ConformancePlugin(conformance::Arguments),
 }
 
@@ -61,6 +63,7 @@ impl Verb {
         match self {
             Self::Inspect(arguments) => inspect::run(&arguments, printer),
             Self::Disasm(arguments) => disasm::run(&arguments, printer),
+            Self::Run(arguments) => run::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
         }
     }
