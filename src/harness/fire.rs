@@ -5,7 +5,8 @@ use super::attach::AttachPoint;
 use super::error::Result;
 use crate::btf::Btf;
 use crate::interp::Finished;
-use crate::spec::{Machine, ProgType, limits};
+use crate::spec::context::Machine as Arch;
+use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
 use crate::vm::{Outcome, ProgramHandle, Run};
 
@@ -19,7 +20,7 @@ impl Vm {
     /// [`Layout::declare`], or read its format file with [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
-        let of = |btf| Layout::of_tracepoint(group, event, btf, Machine::X86_64);
+        let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::X86_64);
         let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
             None => of(None),
@@ -47,8 +48,8 @@ impl Vm {
         find: impl Fn(&Btf) -> std::result::Result<T, EventError>,
     ) -> Option<std::result::Result<T, EventError>> {
         let own = self.programs().filter_map(|program| program.btf.as_ref());
-        let results = self.kernel_btf.iter().chain(own).map(find);
-        results.filter(std::result::Result::is_ok).next()
+        let mut results = self.kernel_btf.iter().chain(own).map(find);
+        results.find(std::result::Result::is_ok)
     }
 
     /// Fires an event: runs the programs that are attached to its place, in the
@@ -107,7 +108,9 @@ impl Vm {
     /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
     pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
         let (machine, images) = (&mut self.machine, &self.images);
-        Ok(self.checked.run(machine, images, program, args, self.budget)?)
+        Ok(self
+            .checked
+            .run(machine, images, program, args, self.budget)?)
     }
 
     /// The programs that an event fires, in the order of attachment.
@@ -132,7 +135,9 @@ impl Vm {
         event: &Event,
         outcome: &mut Outcome,
     ) -> Result<Run> {
-        self.placed(program, event, outcome, |vm, args| vm.execute(program, args))
+        self.placed(program, event, outcome, |vm, args| {
+            vm.execute(program, args)
+        })
     }
 
     /// Puts an event into memory, lets `run` run on it, and takes it out again with

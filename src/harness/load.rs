@@ -46,14 +46,21 @@ impl Vm {
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
-        let maps = defs.iter().map(|def| self.load_map(def)).collect::<Result<Vec<_>>>()?;
+        let maps = defs
+            .iter()
+            .map(|def| self.load_map(def))
+            .collect::<Result<Vec<_>>>()?;
         if self.kernel_btf.is_none() {
-            self.kernel_btf = programs.iter().find_map(|program| program.kernel_btf.clone());
+            self.kernel_btf = programs
+                .iter()
+                .find_map(|program| program.kernel_btf.clone());
         }
         let mut handles = Vec::with_capacity(programs.len());
         for program in programs {
             let image = Image::new(program, maps.clone(), &mut self.machine)?;
-            handles.push(ProgramHandle(u32::try_from(self.images.len()).unwrap_or(u32::MAX)));
+            handles.push(ProgramHandle(
+                u32::try_from(self.images.len()).unwrap_or(u32::MAX),
+            ));
             self.images.push(Arc::new(image));
             self.attached.push(None);
         }
@@ -70,7 +77,10 @@ impl Vm {
             (None, Pinning::ByName) => Some(Sharing::Pinned(def.name.clone())),
             (None, Pinning::None) => None,
         };
-        let known = self.shared.iter().find(|(known, _)| Some(known) == sharing.as_ref());
+        let known = self
+            .shared
+            .iter()
+            .find(|(known, _)| Some(known) == sharing.as_ref());
         if let Some((_, handle)) = known {
             return Ok(*handle);
         }
@@ -97,7 +107,8 @@ impl Vm {
                 (Initial::Bytes { key, value }, _) => {
                     let mut whole = value.to_vec();
                     whole.resize(map.user_value_size(), 0);
-                    map.write(key, &whole, UpdateFlags::empty()).map_err(failed)?;
+                    map.write(key, &whole, UpdateFlags::empty())
+                        .map_err(failed)?;
                 }
                 (Initial::Map { index, map: inner }, Kind::MapOfMaps(outer)) => {
                     if let Some(inner) = maps.get(inner.index()) {
@@ -124,7 +135,10 @@ impl Vm {
     /// # Errors
     /// [`Error::NoProgram`] with the names there are.
     pub fn program_handle(&self, name: &str) -> Result<ProgramHandle> {
-        let found = self.images.iter().rposition(|image| image.program().name == name);
+        let found = self
+            .images
+            .iter()
+            .rposition(|image| image.program().name == name);
         match found.and_then(|index| u32::try_from(index).ok()) {
             Some(index) => Ok(ProgramHandle(index)),
             None => Err(Error::NoProgram {

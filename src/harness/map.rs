@@ -10,7 +10,7 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 use crate::vm::maps::{Kind, Map};
-use crate::vm::{MapHandle, Machine, ProgramHandle};
+use crate::vm::{Machine, MapHandle, ProgramHandle};
 
 /// A map of a [`Vm`], on user space's side: what `bpf_map_lookup_elem(3)` and its
 /// like would do.
@@ -31,7 +31,11 @@ impl Vm {
     /// [`Error::NoMap`] with the names there are.
     pub fn map(&self, name: &str) -> Result<MapView<'_>> {
         // The last one of its name: that of the object loaded last.
-        let found = self.machine.maps().filter(|(_, map)| map.def().name == name).last();
+        let found = self
+            .machine
+            .maps()
+            .filter(|(_, map)| map.def().name == name)
+            .last();
         match found {
             Some((handle, map)) => Ok(MapView {
                 machine: &self.machine,
@@ -222,7 +226,10 @@ impl MapView<'_> {
         let Kind::MapOfMaps(outer) = self.map.kind() else {
             return Err(self.wrong_kind("a map of maps"));
         };
-        let fits = self.machine.map(inner).map(|inner| outer.accepts(inner.def()));
+        let fits = self
+            .machine
+            .map(inner)
+            .map(|inner| outer.accepts(inner.def()));
         let set = match fits {
             Some(true) => outer.set(key.as_bytes(), inner),
             Some(false) => Err(Errno::EINVAL),
@@ -247,8 +254,7 @@ impl MapView<'_> {
     }
 
     fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
-        V::read_from_bytes(bytes)
-            .map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
+        V::read_from_bytes(bytes).map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
     }
 
     fn check_not_frozen(&self, what: &'static str) -> Result<()> {

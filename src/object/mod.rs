@@ -7,6 +7,7 @@
 //! about one of them, it names libbpf's function.
 
 mod assemble;
+mod bpftrace;
 mod btf_fixup;
 pub mod cases;
 mod collect;
@@ -16,6 +17,7 @@ pub mod core;
 mod elf;
 mod error;
 mod externs;
+mod fuzz;
 mod globals;
 mod image;
 mod kconfig;
@@ -36,6 +38,8 @@ mod target;
 mod types;
 
 pub use error::{Known, ObjectError, Place, Problem};
+#[doc(hidden)]
+pub use fuzz::exercise;
 pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable};
 pub use map_mut::MapMut;
 pub use model::{Entry, Extern, ExternKind, Global, Note, Object};

@@ -121,7 +121,9 @@ impl Machine {
 
     /// All maps, in the order in which they were added.
     pub fn maps(&self) -> impl Iterator<Item = (MapHandle, &Arc<dyn Map>)> {
-        (0..).map(MapHandle).zip(self.maps.iter().map(|loaded| &loaded.map))
+        (0..)
+            .map(MapHandle)
+            .zip(self.maps.iter().map(|loaded| &loaded.map))
     }
 
     /// Makes a map constant for user space, as `BPF_MAP_FREEZE` does.
@@ -134,13 +136,17 @@ impl Machine {
     /// Whether user space can't change a map.
     #[must_use]
     pub fn is_frozen(&self, map: MapHandle) -> bool {
-        self.maps.get(map.index()).is_some_and(|loaded| loaded.frozen)
+        self.maps
+            .get(map.index())
+            .is_some_and(|loaded| loaded.frozen)
     }
 
     /// What a register holds for the map itself.
     #[must_use]
     pub fn map_address(&self, map: MapHandle) -> Option<u64> {
-        self.maps.get(map.index()).map(|loaded| loaded.handle.register())
+        self.maps
+            .get(map.index())
+            .map(|loaded| loaded.handle.register())
     }
 
     /// The map that a register points to.

@@ -11,9 +11,9 @@ pub mod memory;
 mod outcome;
 mod world;
 
+pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
 pub use machine::{Current, Machine};
 pub use outcome::{Outcome, Output, Run};
-pub use events::{Event, EventError};
 pub use world::{Clock, Random, Task, UserMemory, World};

@@ -6,10 +6,13 @@ use rustc_hash::FxHashMap;
 
 use super::super::error::{ObjectError, Problem};
 use super::super::image::{Section, SectionKind};
-use super::{Input, Result};
+use super::input::{Input, Result};
 
 /// Sections that every file has a copy of: the copies must be equal, and one stays.
 const COMMON: [&str; 2] = ["license", "version"];
+
+/// The largest page of any machine: what is aligned to more would be mostly padding.
+const MAX_ALIGN: u64 = 64 << 10;
 
 /// The joined sections.
 pub(super) struct Joined {
@@ -77,6 +80,9 @@ pub(super) fn join(inputs: &[Input<'_>]) -> Result<Joined> {
                 let problem = Problem::Link(text.to_owned());
                 ObjectError::section(&section.name, 0, problem).of(input.name)
             };
+            if section.align > MAX_ALIGN {
+                return Err(fault("aligned to more bytes than any page has"));
+            }
             let known = by_name.get(&*section.name).copied();
             let Some(into) = known else {
                 let index = joined.all.len();

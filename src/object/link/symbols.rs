@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
+use super::super::error::{ObjectError, Place, Problem};
 use super::super::image::{Binding, Home, Symbol, SymbolKind};
 use super::super::maps_btf;
 use super::compare;
+use super::input::{Input, Result};
 use super::sections::Joined;
-use super::{Input, Result};
 use crate::btf::{Btf, Linkage};
 use crate::util::TypeId;
 
@@ -145,10 +146,7 @@ impl Resolved {
         };
         let fault = |text: String| match inputs.get(input) {
             Some(input) => input.fault(text),
-            None => super::super::error::ObjectError::new(
-                super::Place::Object,
-                super::Problem::Link(text),
-            ),
+            None => ObjectError::new(Place::Object, Problem::Link(text)),
         };
         let other = inputs.get(known.input).map_or("?", |input| input.name);
         if defined && known.defined && !weak && !known.weak {

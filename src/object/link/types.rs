@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::super::error::{ObjectError, Problem};
 use super::super::image::SymbolKind;
+use super::input::{Input, Result};
 use super::sections::Joined;
 use super::symbols::Resolved;
-use super::{Input, Result};
 use crate::btf::{
     Btf, BtfError, BtfExt, Builder, CoreRelo, Editor, FuncInfo, Kind, LineInfo, Linkage, Record,
     Records, Type, Variable,

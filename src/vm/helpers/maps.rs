@@ -42,7 +42,9 @@ impl Call<'_> {
 
     /// The address of an element, or null.
     fn element(&self, map: MapHandle, element: Option<usize>) -> u64 {
-        element.and_then(|element| self.machine.value_address(map, element)).unwrap_or(0)
+        element
+            .and_then(|element| self.machine.value_address(map, element))
+            .unwrap_or(0)
     }
 
     fn queue<'m>(&self, n: usize, map: &'m dyn Map) -> Result<&'m Queue> {
@@ -70,7 +72,9 @@ fn look_up(call: &Call<'_>, cpu: u32) -> Result<u64> {
     let (handle, map) = call.working_map(1)?;
     let key = call.key(2, &*map)?;
     if let Kind::MapOfMaps(outer) = map.kind() {
-        let inner = outer.get(&key).and_then(|inner| call.machine.map_address(inner));
+        let inner = outer
+            .get(&key)
+            .and_then(|inner| call.machine.map_address(inner));
         return Ok(inner.unwrap_or(0));
     }
     let element = map.lookup(cpu, &key).unwrap_or(None);
@@ -84,7 +88,9 @@ pub fn update_elem(call: &mut Call<'_>) -> Result<u64> {
     let value = call.read(3, map.def().value_size as usize)?;
     let flags = UpdateFlags::from_bits(call.arg(4)).ok_or(Errno::EINVAL);
     let cpu = call.machine.world.cpu();
-    Ok(status(flags.and_then(|flags| map.update(cpu, &key, &value, flags))))
+    Ok(status(
+        flags.and_then(|flags| map.update(cpu, &key, &value, flags)),
+    ))
 }
 
 /// `long map_delete_elem(map, key)`.
@@ -135,7 +141,7 @@ fn give(
 
 /// `long for_each_map_elem(map, callback, ctx, flags)`: the callback gets the map,
 /// a key, the value and `ctx`; it goes on while it returns 0.
-pub fn for_each_map_elem(call: &mut Call<'_>) -> Result<u64> {
+pub fn for_each_elem(call: &mut Call<'_>) -> Result<u64> {
     let (handle, map) = call.working_map(1)?;
     if call.arg(4) != 0 {
         return Ok(Errno::EINVAL.to_ret());

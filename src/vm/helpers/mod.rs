@@ -12,6 +12,7 @@ use super::machine::Machine;
 use super::maps::Map;
 use super::memory::{Address, Region, Rights, SharedBytes};
 use crate::spec::helpers as spec;
+use crate::spec::helpers::for_each_helper;
 use crate::util::HelperId;
 
 /// One call of a helper.
@@ -36,7 +37,7 @@ pub trait Callbacks {
         machine: &mut Machine,
         function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault>;
+    ) -> Result<u64, Box<Fault>>;
 }
 
 /// A helper's body: r0, or why the program can't go on. An error that the program
@@ -50,7 +51,10 @@ impl Call<'_> {
     /// Argument `n`, from 1 to 5.
     #[must_use]
     pub fn arg(&self, n: usize) -> u64 {
-        n.checked_sub(1).and_then(|n| self.args.get(n)).copied().unwrap_or_default()
+        n.checked_sub(1)
+            .and_then(|n| self.args.get(n))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Copies out `len` bytes that argument `n` points to.
@@ -117,7 +121,7 @@ impl Call<'_> {
     pub fn call_back(&mut self, n: usize, args: [u64; 5]) -> Result<u64, HelperProblem> {
         let function = self.arg(n);
         let result = self.engine.call_back(self.machine, function, args);
-        result.map_err(|fault| HelperProblem::Callback(Box::new(fault)))
+        result.map_err(HelperProblem::Callback)
     }
 }
 
@@ -134,8 +138,38 @@ pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem>
     }
     match body(helper) {
         Some(body) => body(call),
-        None => Err(spec::helper(helper)
-            .map_or(HelperProblem::Unknown, |helper| HelperProblem::Missing(helper.name))),
+        None => Err(
+            spec::helper(helper).map_or(HelperProblem::Unknown, |helper| {
+                HelperProblem::Missing(helper.name)
+            }),
+        ),
     }
 }
-fn body(_: HelperId) -> Option<Body> { None }
+
+macro_rules! body_of {
+    (maps::$f:ident) => {
+        Some(maps::$f as Body)
+    };
+    (output::$f:ident) => {
+        Some(output::$f as Body)
+    };
+    ($($other:tt)*) => {
+        None
+    };
+}
+
+macro_rules! bodies {
+    ($(
+        $number:literal $name:ident = $($body:ident)::+,
+        $ret:literal $args:literal [$($effect:ident)*] { $($prototypes:tt)* }
+    )*) => {
+        /// The body of a helper.
+        fn body(helper: HelperId) -> Option<Body> {
+            match helper.0 {
+                $($number => body_of!($($body)::+),)*
+                _ => None,
+            }
+        }
+    };
+}
+for_each_helper!(bodies);

@@ -47,8 +47,13 @@ pub fn ringbuf_output(call: &mut Call<'_>) -> Result<u64> {
         lost(call, &*map, Errno::EAGAIN);
         return Ok(Errno::EAGAIN.to_ret());
     };
-    let data = usize::try_from(size).ok().map(|size| call.read(2, size)).transpose();
-    let data = data.inspect_err(|_| drop(ring.commit(record, true)))?.unwrap_or_default();
+    let data = usize::try_from(size)
+        .ok()
+        .map(|size| call.read(2, size))
+        .transpose();
+    let data = data
+        .inspect_err(|_| drop(ring.commit(record, true)))?
+        .unwrap_or_default();
     // Reserved: in bounds.
     let _ = ring.bytes().write(offset, &data);
     ring.commit(record, false);
@@ -91,7 +96,9 @@ fn lend(
     })?;
     let address = base.plus(reserved.offset as u64);
     let record = reserved.record;
-    call.machine.lent.insert(address, Lent { map, record, base });
+    call.machine
+        .lent
+        .insert(address, Lent { map, record, base });
     Ok(address)
 }
 
@@ -138,9 +145,10 @@ pub fn perf_event_output(call: &mut Call<'_>) -> Result<u64> {
         return Err(call.wrong(2, "a perf event array"));
     };
     let flags = call.arg(3);
-    let packet = call.machine.current().and_then(|current| {
-        current.placed.packet_bytes(&call.machine.space)
-    });
+    let packet = call
+        .machine
+        .current()
+        .and_then(|current| current.placed.packet_bytes(&call.machine.space));
     let allowed = INDEX_MASK | if packet.is_some() { PACKET_MASK } else { 0 };
     if flags & !allowed != 0 {
         return Ok(Errno::EINVAL.to_ret());

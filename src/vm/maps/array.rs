@@ -104,9 +104,18 @@ mod tests {
         let (two, three) = (2u32.to_le_bytes(), 3u32.to_le_bytes());
         assert_eq!(map.update(0, &two, &[1; 5], UpdateFlags::empty()), Ok(()));
         assert_eq!(map.read(&two), Ok(vec![1; 5]));
-        assert_eq!(map.update(0, &two, &[1; 5], UpdateFlags::NOEXIST), Err(Errno::EEXIST));
-        assert_eq!(map.update(0, &three, &[1; 5], UpdateFlags::NOEXIST), Err(Errno::E2BIG));
-        assert_eq!(map.update(0, &two, &[1; 5], UpdateFlags::LOCK), Err(Errno::EINVAL));
+        assert_eq!(
+            map.update(0, &two, &[1; 5], UpdateFlags::NOEXIST),
+            Err(Errno::EEXIST)
+        );
+        assert_eq!(
+            map.update(0, &three, &[1; 5], UpdateFlags::NOEXIST),
+            Err(Errno::E2BIG)
+        );
+        assert_eq!(
+            map.update(0, &two, &[1; 5], UpdateFlags::LOCK),
+            Err(Errno::EINVAL)
+        );
         assert_eq!(map.lookup(0, &three), Ok(None));
         assert_eq!(map.read(&three), Err(Errno::ENOENT));
         assert_eq!(map.delete(&two), Err(Errno::EINVAL));

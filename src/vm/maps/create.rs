@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::Map;
 use super::array::Array;
 use super::hash::Hash;
 use super::lpm::LpmTrie;
@@ -13,7 +14,6 @@ use super::placeholder::Placeholder;
 use super::prog_array::ProgArray;
 use super::queue::{Discipline, Queue};
 use super::ringbuf::RingBuf;
-use super::Map;
 use crate::program::MapDef;
 use crate::spec::{MapType, limits};
 use crate::util::Errno;
@@ -82,17 +82,26 @@ fn check(def: &MapDef, cpus: u32) -> Result<(), MapError> {
         return fail(Errno::EINVAL, format!("a key of {} bytes", def.key_size));
     }
     if !info.value.allows(def.value_size) {
-        return fail(Errno::EINVAL, format!("a value of {} bytes", def.value_size));
+        return fail(
+            Errno::EINVAL,
+            format!("a value of {} bytes", def.value_size),
+        );
     }
     if !info.entries.allows(def.max_entries, PAGE_SIZE) {
         return fail(
             Errno::EINVAL,
-            format!("max_entries of {}, {:?} wanted", def.max_entries, info.entries),
+            format!(
+                "max_entries of {}, {:?} wanted",
+                def.max_entries, info.entries
+            ),
         );
     }
     let unknown = def.flags.difference(info.flags);
     if !unknown.is_empty() {
-        return fail(Errno::EINVAL, format!("flags {unknown:?} are not for this type"));
+        return fail(
+            Errno::EINVAL,
+            format!("flags {unknown:?} are not for this type"),
+        );
     }
     let missing = info.flags_needed.difference(def.flags);
     if !missing.is_empty() {
@@ -105,9 +114,13 @@ fn check(def: &MapDef, cpus: u32) -> Result<(), MapError> {
         );
     }
     let element = u64::from(def.key_size)
-        + u64::from(def.value_size).next_multiple_of(8) * u64::from(if info.per_cpu { cpus } else { 1 });
+        + u64::from(def.value_size).next_multiple_of(8)
+            * u64::from(if info.per_cpu { cpus } else { 1 });
     if element.saturating_mul(u64::from(def.max_entries)) > MAX_BYTES {
-        return fail(Errno::ENOMEM, format!("{} entries take more than 4 GiB", def.max_entries));
+        return fail(
+            Errno::ENOMEM,
+            format!("{} entries take more than 4 GiB", def.max_entries),
+        );
     }
     Ok(())
 }
@@ -118,7 +131,9 @@ mod tests {
     use crate::spec::MapFlags;
 
     fn refused(map_type: MapType, key: u32, value: u32, entries: u32) -> Errno {
-        create(&MapDef::new("m", map_type, key, value, entries), 2).unwrap_err().errno
+        create(&MapDef::new("m", map_type, key, value, entries), 2)
+            .unwrap_err()
+            .errno
     }
 
     #[test]
@@ -128,7 +143,10 @@ mod tests {
         assert_eq!(refused(MapType::Hash, 0, 8, 1), Errno::EINVAL);
         assert_eq!(refused(MapType::Ringbuf, 0, 0, 1000), Errno::EINVAL);
         assert_eq!(refused(MapType::PercpuArray, 4, 40_000, 1), Errno::E2BIG);
-        assert_eq!(refused(MapType::Array, 4, u32::MAX, u32::MAX), Errno::ENOMEM);
+        assert_eq!(
+            refused(MapType::Array, 4, u32::MAX, u32::MAX),
+            Errno::ENOMEM
+        );
         let mut def = MapDef::new("m", MapType::LruHash, 4, 4, 4);
         def.flags = MapFlags::NO_PREALLOC;
         let error = create(&def, 2).unwrap_err();
@@ -143,11 +161,14 @@ mod tests {
     fn every_type_can_be_made() {
         for map_type in MapType::ALL {
             let info = map_type.info();
-            let key = [0, 4, 8].into_iter().find(|size| info.key.allows(*size)).unwrap();
-            let value = [0, 4, 8].into_iter().find(|size| info.value.allows(*size)).unwrap();
-            let entries = [0, 1, 4096].into_iter();
-            let entries = entries.filter(|n| info.entries.allows(*n, PAGE_SIZE)).next_back().unwrap();
-            let mut def = MapDef::new("m", *map_type, key.max(if *map_type == MapType::LpmTrie { 8 } else { 0 }), value, entries);
+            let size = |allows: &dyn Fn(u32) -> bool| [0, 4, 8].into_iter().find(|n| allows(*n));
+            let key = size(&|n| info.key.allows(n)).unwrap();
+            let value = size(&|n| info.value.allows(n)).unwrap();
+            let mut entries = [4096, 1, 0].into_iter();
+            let entries = entries
+                .find(|n| info.entries.allows(*n, PAGE_SIZE))
+                .unwrap();
+            let mut def = MapDef::new("m", *map_type, key, value, entries);
             def.flags = info.flags_needed;
             assert!(create(&def, 2).is_ok(), "{map_type}");
         }

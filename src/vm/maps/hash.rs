@@ -41,7 +41,9 @@ impl Hash {
         let info = def.map_type.info();
         let (key, value) = (def.key_size as usize, def.value_size as usize);
         // The kernel preallocates one more element for each CPU, to replace with.
-        let capacity = def.max_entries.saturating_add(if info.per_cpu { 0 } else { cpus });
+        let capacity = def
+            .max_entries
+            .saturating_add(if info.per_cpu { 0 } else { cpus });
         let cpus = info.per_cpu.then_some(cpus);
         let slab = match cpus {
             Some(cpus) => Slab::per_cpu_keyed(key, value, capacity as usize, cpus as usize),
@@ -155,9 +157,12 @@ impl Map for Hash {
     fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         let index = self.index();
         // In the order of elements: any will do, but it must be complete.
-        let after = key.and_then(|key| index.elements.get(key)).map_or(0, |entry| entry + 1);
+        let after = key
+            .and_then(|key| index.elements.get(key))
+            .map_or(0, |entry| entry + 1);
         let next = (after..index.fresh.min(self.capacity)).find(|n| self.slab.is_live(*n as usize));
-        next.and_then(|next| self.slab.key(next as usize)).ok_or(Errno::ENOENT)
+        next.and_then(|next| self.slab.key(next as usize))
+            .ok_or(Errno::ENOENT)
     }
 
     fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
@@ -196,11 +201,20 @@ mod tests {
     #[test]
     fn flags_and_errors_are_the_kernels() {
         let map = hash(MapType::Hash, 1);
-        assert_eq!(map.update(0, b"aa", b"111", UpdateFlags::EXIST), Err(Errno::ENOENT));
+        assert_eq!(
+            map.update(0, b"aa", b"111", UpdateFlags::EXIST),
+            Err(Errno::ENOENT)
+        );
         assert_eq!(map.update(0, b"aa", b"111", UpdateFlags::NOEXIST), Ok(()));
-        assert_eq!(map.update(0, b"aa", b"222", UpdateFlags::NOEXIST), Err(Errno::EEXIST));
+        assert_eq!(
+            map.update(0, b"aa", b"222", UpdateFlags::NOEXIST),
+            Err(Errno::EEXIST)
+        );
         assert_eq!(map.update(0, b"bb", b"222", ANY), Err(Errno::E2BIG));
-        assert_eq!(map.update(0, b"aa", b"222", UpdateFlags::all()), Err(Errno::EINVAL));
+        assert_eq!(
+            map.update(0, b"aa", b"222", UpdateFlags::all()),
+            Err(Errno::EINVAL)
+        );
         assert_eq!(map.delete(b"bb"), Err(Errno::ENOENT));
         assert_eq!(map.read(b"aa"), Ok(b"111".to_vec()));
     }
@@ -223,10 +237,16 @@ mod tests {
         let held = map.lookup(1, b"aa").unwrap().unwrap();
         map.update(0, b"aa", b"222", ANY).unwrap();
         assert_eq!(map.lookup(1, b"aa").unwrap(), Some(held));
-        assert_eq!(map.read(b"aa"), Ok(b"222\0\0\0\0\x00111\0\0\0\0\0".to_vec()));
+        assert_eq!(
+            map.read(b"aa"),
+            Ok(b"222\0\0\0\0\x00111\0\0\0\0\0".to_vec())
+        );
         map.delete(b"aa").unwrap();
         map.update(0, b"bb", b"333", ANY).unwrap();
-        assert_eq!(map.slab.value(map.lookup(1, b"bb").unwrap().unwrap()), Some(vec![0; 3]));
+        assert_eq!(
+            map.slab.value(map.lookup(1, b"bb").unwrap().unwrap()),
+            Some(vec![0; 3])
+        );
     }
 
     #[test]

@@ -115,8 +115,12 @@ impl Map for LpmTrie {
             index.fresh += 1;
             index.fresh - 1
         });
-        self.slab.set_value(element as usize, value).ok_or(Errno::EINVAL)?;
-        self.slab.revive(element as usize, &prefix.key()).ok_or(Errno::EINVAL)?;
+        self.slab
+            .set_value(element as usize, value)
+            .ok_or(Errno::EINVAL)?;
+        self.slab
+            .revive(element as usize, &prefix.key())
+            .ok_or(Errno::EINVAL)?;
         if let Some(old) = index.elements.insert(prefix, element) {
             self.slab.kill(old as usize);
             index.free.push(old);
@@ -127,7 +131,10 @@ impl Map for LpmTrie {
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         let (bits, bytes) = self.parse(key)?;
         let mut index = self.index();
-        let element = index.elements.remove(&Prefix::new(bytes, bits)).ok_or(Errno::ENOENT)?;
+        let element = index
+            .elements
+            .remove(&Prefix::new(bytes, bits))
+            .ok_or(Errno::ENOENT)?;
         self.slab.kill(element as usize);
         index.free.push(element);
         Ok(())
@@ -139,7 +146,10 @@ impl Map for LpmTrie {
         let after = after.map(|(bits, bytes)| Prefix::new(bytes, bits));
         let next = match after.filter(|prefix| index.elements.contains_key(prefix)) {
             Some(prefix) => {
-                let later = (std::ops::Bound::Excluded(prefix), std::ops::Bound::Unbounded);
+                let later = (
+                    std::ops::Bound::Excluded(prefix),
+                    std::ops::Bound::Unbounded,
+                );
                 index.elements.range(later).next()
             }
             None => index.elements.first_key_value(),
@@ -172,7 +182,11 @@ mod tests {
         assert_eq!(set(8, [10, 9, 9, 9], 1), Ok(()));
         assert_eq!(set(20, [10, 1, 0x1f, 0], 2), Ok(()));
         assert_eq!(set(0, [0; 4], 3), Ok(()));
-        let get = |address| map.lookup(0, &key(32, address)).unwrap().and_then(|e| map.slab.value(e));
+        let get = |address| {
+            map.lookup(0, &key(32, address))
+                .unwrap()
+                .and_then(|e| map.slab.value(e))
+        };
         assert_eq!(get([10, 1, 0x10, 1]), Some(vec![2]));
         assert_eq!(get([10, 1, 0x20, 1]), Some(vec![1]));
         assert_eq!(get([11, 0, 0, 0]), Some(vec![3]));
@@ -182,6 +196,9 @@ mod tests {
         assert_eq!(map.delete(&key(8, [10, 0, 0, 0])), Err(Errno::ENOENT));
         assert_eq!(get([10, 1, 0x20, 1]), Some(vec![3]));
         assert_eq!(map.next_key(None), Ok(key(0, [0; 4])));
-        assert_eq!(map.next_key(Some(&key(0, [0; 4]))), Ok(key(20, [10, 1, 0x10, 0])));
+        assert_eq!(
+            map.next_key(Some(&key(0, [0; 4]))),
+            Ok(key(20, [10, 1, 0x10, 0]))
+        );
     }
 }

@@ -46,7 +46,9 @@ mod tests {
     #[test]
     fn the_least_recently_used_is_the_oldest() {
         let mut recency = Recency::default();
-        [0, 1, 2, 0].into_iter().for_each(|element| recency.touch(element));
+        [0, 1, 2, 0]
+            .into_iter()
+            .for_each(|element| recency.touch(element));
         assert_eq!(recency.oldest(), Some(1));
         recency.forget(1);
         assert_eq!(recency.oldest(), Some(2));

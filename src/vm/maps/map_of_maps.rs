@@ -28,7 +28,11 @@ impl MapOfMaps {
     /// The map under a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<MapHandle> {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+        self.slots
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .copied()
     }
 
     /// Puts a map under a key. Its shape is the caller's to check with
@@ -120,7 +124,10 @@ impl Map for MapOfMaps {
     }
 
     fn len(&self) -> usize {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.slots
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 }
 
@@ -138,7 +145,10 @@ mod tests {
         assert!(!map.accepts(&MapDef::new("longer", MapType::Array, 4, 8, 3)));
         assert!(!map.accepts(&MapDef::new("hash", MapType::Hash, 4, 8, 2)));
         assert_eq!(map.set(&0u32.to_le_bytes(), MapHandle(3)), Ok(()));
-        assert_eq!(map.set(&1u32.to_le_bytes(), MapHandle(3)), Err(Errno::E2BIG));
+        assert_eq!(
+            map.set(&1u32.to_le_bytes(), MapHandle(3)),
+            Err(Errno::E2BIG)
+        );
         assert_eq!(map.get(&0u32.to_le_bytes()), Some(MapHandle(3)));
     }
 

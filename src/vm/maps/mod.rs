@@ -165,7 +165,9 @@ impl Demand {
 
 /// The little-endian index that a 4-byte key is.
 fn index_of(key: &[u8]) -> Result<u32, Errno> {
-    key.try_into().map(u32::from_le_bytes).map_err(|_| Errno::EINVAL)
+    key.try_into()
+        .map(u32::from_le_bytes)
+        .map_err(|_| Errno::EINVAL)
 }
 
 /// The key after `key` in a map of `max` numbered entries

@@ -41,7 +41,9 @@ pub(super) fn scatter<'a>(slab: &Slab, cpus: Cpus, value: &'a [u8]) -> Vec<(u32,
         None => vec![(0, value)],
         Some(cpus) => {
             let values = value.chunks(size.next_multiple_of(8));
-            (0..cpus).zip(values.map(|value| value.get(..size).unwrap_or(value))).collect()
+            (0..cpus)
+                .zip(values.map(|value| value.get(..size).unwrap_or(value)))
+                .collect()
         }
     }
 }

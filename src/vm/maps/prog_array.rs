@@ -73,7 +73,9 @@ impl Map for ProgArray {
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
-        self.replace(index_of(key)?, None)?.map(|_| ()).ok_or(Errno::ENOENT)
+        self.replace(index_of(key)?, None)?
+            .map(|_| ())
+            .ok_or(Errno::ENOENT)
     }
 
     fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {

@@ -164,7 +164,10 @@ mod tests {
             assert_eq!(map.push(&[3], ANY), Err(Errno::E2BIG));
             assert_eq!(map.push(&[3], UpdateFlags::NOEXIST), Err(Errno::EINVAL));
         }
-        assert_eq!((queue.peek(&[]), stack.peek(&[])), (Ok(vec![1]), Ok(vec![2])));
+        assert_eq!(
+            (queue.peek(&[]), stack.peek(&[])),
+            (Ok(vec![1]), Ok(vec![2]))
+        );
         assert_eq!(queue.push(&[3], UpdateFlags::EXIST), Ok(()));
         assert_eq!((queue.pop(), queue.pop()), (Ok(vec![2]), Ok(vec![3])));
         assert_eq!((stack.pop(), stack.pop()), (Ok(vec![2]), Ok(vec![1])));

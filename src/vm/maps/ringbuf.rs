@@ -69,7 +69,9 @@ impl RingBuf {
     }
 
     fn positions(&self) -> MutexGuard<'_, Positions> {
-        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn size(&self) -> u64 {
@@ -84,12 +86,16 @@ impl RingBuf {
 
     #[expect(clippy::cast_possible_truncation, reason = "a header is a u32")]
     fn header(&self, position: u64) -> u32 {
-        self.bytes.load(self.offset(position), 4).unwrap_or_default() as u32
+        self.bytes
+            .load(self.offset(position), 4)
+            .unwrap_or_default() as u32
     }
 
     fn set_header(&self, position: u64, header: u32) {
         // In bounds: the block is twice the ring.
-        let _ = self.bytes.store(self.offset(position), 4, u64::from(header));
+        let _ = self
+            .bytes
+            .store(self.offset(position), 4, u64::from(header));
     }
 
     /// Makes room for a record of `size` bytes (`__bpf_ringbuf_reserve`).
@@ -97,7 +103,9 @@ impl RingBuf {
     /// # Errors
     /// `E2BIG` for a record that never fits, `EAGAIN` while there is no room.
     pub fn reserve(&self, size: u64) -> Result<Reserved, Errno> {
-        let len = u32::try_from(size).ok().filter(|len| *len <= limits::RINGBUF_MAX_RECORD);
+        let len = u32::try_from(size)
+            .ok()
+            .filter(|len| *len <= limits::RINGBUF_MAX_RECORD);
         let len = len.ok_or(Errno::E2BIG)?;
         let whole = (size + HEADER as u64).next_multiple_of(8);
         if whole > self.size() {
@@ -148,7 +156,10 @@ impl RingBuf {
             }
             if header & DISCARD == 0 {
                 let len = (header & !DISCARD) as usize;
-                records.extend(self.bytes.copy(self.offset(positions.consumer) + HEADER, len));
+                records.extend(
+                    self.bytes
+                        .copy(self.offset(positions.consumer) + HEADER, len),
+                );
             }
             positions.consumer += span(header);
         }
