@@ -28,23 +28,35 @@ type Change = fn(&mut World, &Json) -> Result<(), String>;
 
 /// What a line may say of the world.
 const WORLD: &[(&str, Change)] = &[
-    ("@pid", |world, value| Ok(drop(world.task().set_pid(word(value)?)))),
-    ("@tid", |world, value| Ok(drop(world.task().set_tid(word(value)?)))),
-    ("@uid", |world, value| Ok(drop(world.task().set_uid(word(value)?)))),
+    ("@pid", |world, value| {
+        world.task().set_pid(word(value)?);
+        Ok(())
+    }),
+    ("@tid", |world, value| {
+        world.task().set_tid(word(value)?);
+        Ok(())
+    }),
+    ("@uid", |world, value| {
+        world.task().set_uid(word(value)?);
+        Ok(())
+    }),
     ("@comm", |world, value| {
         let comm = value.as_str().ok_or("a text wanted")?;
-        Ok(drop(world.task().set_comm(comm)))
+        world.task().set_comm(comm);
+        Ok(())
     }),
     ("@cpu", |world, value| {
         let (cpu, cpus) = (word(value)?, world.cpus());
         if cpu >= cpus {
             return Err(format!("{cpu}: there are {cpus} CPUs; see --cpus"));
         }
-        Ok(drop(world.set_cpu(cpu)))
+        world.set_cpu(cpu);
+        Ok(())
     }),
     ("@ns", |world, value| {
         let ns = value.as_u64().ok_or("a number of nanoseconds wanted")?;
-        Ok(drop(world.clock().set_ns(ns)))
+        world.clock().set_ns(ns);
+        Ok(())
     }),
 ];
 

@@ -2,7 +2,6 @@
 //! returned and left in their maps.
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::lines::{Line, Lines};
 use super::options::{histogram_rule, record_types};

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use super::options::{assignment, global_value};
-use super::{Arguments, EventArguments, WorldArguments};
-use crate::btf::Btf;
+use super::{Arguments, WorldArguments};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;
 use crate::harness::{Error, Vm};
