@@ -1,6 +1,8 @@
 //! bpflab: a BPF program at home without a kernel.
 
 pub mod btf;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod harness;
 pub mod interp;
 pub mod isa;

@@ -1,7 +1,5 @@
 //! Events fire programs, as the kernel's attach points do.
 
-use std::time::{Duration, Instant};
-
 use super::Vm;
 use super::attach::AttachPoint;
 use super::error::Result;
@@ -45,7 +43,7 @@ impl Vm {
     }
 
     /// What the first BTF that can says: the kernel's, then the objects' own.
-    fn first_btf<T>(
+    pub(super) fn first_btf<T>(
         &self,
         find: impl Fn(&Btf) -> std::result::Result<T, EventError>,
     ) -> Option<std::result::Result<T, EventError>> {
@@ -103,34 +101,6 @@ impl Vm {
         Ok(outcome)
     }
 
-    /// Runs a program on an event `count` times, on the same context and packet, and
-    /// measures the time that all runs took together. The outcome is that of the
-    /// last run, with the outputs of all.
-    ///
-    /// # Errors
-    /// As of [`run`](Self::run).
-    pub fn run_repeatedly(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-        count: u32,
-    ) -> Result<(Outcome, Duration)> {
-        let mut outcome = Outcome::default();
-        let mut elapsed = Duration::ZERO;
-        let run = self.placed(program, event, &mut outcome, |vm, args| {
-            let start = Instant::now();
-            let mut last = vm.execute(program, args)?;
-            for _ in 1..count {
-                last = vm.execute(program, args)?;
-            }
-            elapsed = start.elapsed();
-            Ok(last)
-        })?;
-        outcome.passed = run.returned() != 0;
-        outcome.runs.push(run);
-        Ok((outcome, elapsed))
-    }
-
     /// Runs a program with these values in r1 to r5 and no context: what r1 points
     /// to must be in the machine's memory already.
     ///
@@ -172,7 +142,7 @@ impl Vm {
 
     /// Puts an event into memory, lets `run` run on it, and takes it out again with
     /// everything that came of it, however the run ended.
-    fn placed(
+    pub(super) fn placed(
         &mut self,
         program: ProgramHandle,
         event: &Event,

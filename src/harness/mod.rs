@@ -8,12 +8,15 @@
 mod attach;
 mod error;
 mod fire;
+mod input;
 mod load;
 mod map;
+mod repeat;
 
 pub use attach::AttachPoint;
 pub use error::{Error, Result};
 pub use map::MapView;
+pub use repeat::Repeated;
 
 use std::sync::Arc;
 
