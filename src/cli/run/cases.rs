@@ -109,7 +109,10 @@ fn runs(cases: &mut Cases, case: &Case) -> Vec<CaseRow> {
     let rows = numbered.map(|(number, run)| {
         let event = Event::input(prog_type, run.data.0.clone());
         let outcome = vm.run_handle(handle, &event);
-        let retval = outcome.as_ref().ok().and_then(|outcome| outcome.runs.first());
+        let retval = outcome
+            .as_ref()
+            .ok()
+            .and_then(|outcome| outcome.runs.first());
         let retval = retval.map(|run| run.returned());
         CaseRow {
             id: id.clone(),
@@ -146,7 +149,10 @@ impl CaseRow {
 
     fn text(&self) -> String {
         let id = self.id.as_deref().unwrap_or("?");
-        let run = self.run.map(|run| format!(" run {run}")).unwrap_or_default();
+        let run = self
+            .run
+            .map(|run| format!(" run {run}"))
+            .unwrap_or_default();
         match (self.retval, self.expected, &self.error) {
             (Some(retval), Some(expected), _) if self.ok => {
                 debug_assert_eq!(retval, expected);

@@ -45,7 +45,10 @@ pub(super) fn run(
     let btf = object.btf().cloned();
     let mut types = RecordTypes::new(btf.as_ref(), object.maps());
     record_types(&arguments.output, &mut types)?;
-    let has_rings = object.maps().iter().any(|map| map.map_type == MapType::Ringbuf);
+    let has_rings = object
+        .maps()
+        .iter()
+        .any(|map| map.map_type == MapType::Ringbuf);
     let mut session = Session {
         vm: setup::machine(object, arguments)?,
         arguments,
@@ -75,7 +78,8 @@ impl Session<'_> {
         let mut lines = Lines::open(file)?;
         while let Some(line) = lines.next() {
             let line = line?;
-            line.change(self.vm.world()).map_err(|error| lines.error(error))?;
+            line.change(self.vm.world())
+                .map_err(|error| lines.error(error))?;
             let known = named.iter().position(|(name, _)| *name == line.event);
             let at = match known {
                 Some(at) => at,
@@ -88,7 +92,9 @@ impl Session<'_> {
             let Some((_, shots)) = named.get(at) else {
                 continue;
             };
-            let fired = self.fire_line(shots, &line).map_err(|error| lines.at(error))?;
+            let fired = self
+                .fire_line(shots, &line)
+                .map_err(|error| lines.at(error))?;
             if fired.is_err() {
                 return Ok(fired);
             }
@@ -157,19 +163,26 @@ impl Session<'_> {
             self.printer.show(&OutputRow::new(output, &self.types))?;
         }
         if self.has_rings {
-            let rings = self.vm.maps().filter(|map| map.def().map_type == MapType::Ringbuf);
+            let rings = self
+                .vm
+                .maps()
+                .filter(|map| map.def().map_type == MapType::Ringbuf);
             for ring in rings {
                 ring.take_records()?;
             }
         }
         let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
         let elapsed = repeated.elapsed;
-        self.tally(program).add(event.name(), &repeated.returned, insns, elapsed);
+        self.tally(program)
+            .add(event.name(), &repeated.returned, insns, elapsed);
         Ok(repeated.fault)
     }
 
     fn tally(&mut self, program: ProgramHandle) -> &mut ProgramTally {
-        let known = self.programs.iter().position(|(handle, _)| *handle == program);
+        let known = self
+            .programs
+            .iter()
+            .position(|(handle, _)| *handle == program);
         let at = known.unwrap_or_else(|| {
             if let Some(known) = self.vm.program(program) {
                 let tally = ProgramTally::new(&self.object, known);
@@ -185,7 +198,10 @@ impl Session<'_> {
         if event.kind() != EventKind::Tracepoint {
             return;
         }
-        let known = self.events.iter().position(|tally| tally.event == event.name());
+        let known = self
+            .events
+            .iter()
+            .position(|tally| tally.event == event.name());
         let at = known.unwrap_or_else(|| {
             self.events.push(EventTally::new(event.name()));
             self.events.len() - 1
