@@ -1,5 +1,9 @@
 //! bpflab: a BPF program at home without a kernel.
 
+pub mod btf;
 pub mod isa;
+pub mod report;
+pub mod spec;
+pub mod object;
 pub mod util;
 pub mod vm;

@@ -1,5 +1,69 @@
-//! The BPF instruction set.
+//! The BPF instruction set: all of RFC 9669 and of Linux 6.18.
+//!
+//! A program is a row of 8-byte slots, [`RawInsn`]. [`decode`] makes an [`Insn`] of one
+//! or two of them, every field checked and none left over, so that later layers match
+//! on it and never look at an opcode; [`Insn::encode`] is the way back. [`Code`] is a
+//! whole decoded program, looked up by position, and [`Cfg`] its control flow.
+//!
+//! An instruction has a text: [`Insn::text`] and [`disassemble`] print the kernel's,
+//! [`assemble`] reads that and LLVM's. It has a meaning: [`AluOp::eval`],
+//! [`JumpOp::eval`] and their like compute on plain numbers what a machine must.
+//!
+//! ```
+//! use bpflab::isa::{Insn, assemble, decode_program};
+//!
+//! let slots = assemble("r0 = 6; the answer's factors\n r0 *= 7\n exit")?;
+//! let mut r0 = 0;
+//! for insn in decode_program(&slots)? {
+//!     match insn {
+//!         Insn::Exit => break,
+//!         insn => r0 = insn.fold(|_| r0).expect("arithmetic only"),
+//!     }
+//! }
+//! assert_eq!(r0, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The operations are tables (`table/`), each a macro that hands its rows to whoever
+//! expands it: one row is everything known about an operation, and a layer that
+//! forgets one does not compile.
 
+#[cfg(test)]
+mod arbitrary;
+mod asm;
+mod cfg;
+mod code;
+mod decode;
+mod display;
+mod encode;
+mod eval;
+mod insn;
+mod names;
+mod opcode;
 mod raw;
+mod reg;
+mod table;
 
+pub use asm::{AsmError, AsmErrorKind, Assembly, assemble, assemble_with};
+pub use cfg::{Block, BlockId, Cfg, CfgError, Subprogram};
+pub use code::Code;
+pub use decode::{DecodeError, Field, Problem, decode, decode_all, decode_program};
+pub use display::{Text, disassemble};
+pub use encode::{Encoded, encode};
+pub use eval::{low32, movsx, neg, sign_extend32};
+pub use insn::{CallTarget, Flow, Insn, Operand};
+pub use names::{Names, NoNames};
 pub use raw::RawInsn;
+pub use reg::{Reg, RegSet};
+pub use table::{
+    AluOp, AtomicOp, EndianOp, EndianSize, IsaVersion, JumpOp, Pseudo, PseudoKind, SignedSize,
+    Size, Width,
+};
+#[expect(
+    unused_imports,
+    reason = "the layers that expand the tables are being built"
+)]
+pub(crate) use table::{
+    for_each_alu_op, for_each_atomic_op, for_each_endian_op, for_each_jump_op,
+    for_each_signed_size, for_each_size,
+};

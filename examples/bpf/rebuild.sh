@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Builds every committed BPF object from the C beside it (examples/bpf and
+# tests/objects): NAME.bpf.c becomes NAME.bpf.o.
+#
+#   bash examples/bpf/rebuild.sh           rewrite the objects
+#   bash examples/bpf/rebuild.sh --check   build them elsewhere and compare the
+#                                          instructions with the committed ones
+#
+# A source that is to be built differently, or more than once, says so in lines of
+# its own:
+#   // build v1: -mcpu=v1        also NAME.v1.bpf.o, with that flag
+#   // link whole: other         also NAME.whole.bpf.o: NAME.bpf.o and other.bpf.o,
+#                                linked by `bpftool gen object`
+#
+# Needs clang-19, llvm-objdump-19 (for --check), bpftool and libbpf's headers
+# (Debian: clang-19 llvm-19 bpftool libbpf-dev).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+case ${1-} in
+'') check=false out=. ;;
+--check) check=true out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT ;;
+*) echo "usage: $0 [--check]" >&2; exit 2 ;;
+esac
+
+# -target bpf knows no multiarch folder, where <asm/types.h> is on Debian. Paths of
+# the machine must not reach the debug information.
+multiarch=$(gcc -print-multiarch)
+flags=(-target bpf -g -O2 -Wall -Werror -ffile-compilation-dir=.
+	-idirafter "/usr/include/$multiarch")
+
+compile() { # source object flags…
+	mkdir -p "$(dirname "$2")"
+	clang-19 "${flags[@]}" "${@:3}" -c "$1" -o "$2"
+}
+
+# The instructions of an object, section by section, with their relocations; not
+# its file name, its debug information or the order of its strings.
+listing() { llvm-objdump-19 --disassemble --reloc "$1" | tail -n +3; }
+
+mapfile -t sources < <(find examples/bpf tests/objects -name '*.bpf.c' | sort)
+built=()
+for source in "${sources[@]}"; do
+	base=${source%.bpf.c}
+	compile "$source" "$out/$base.bpf.o"
+	built+=("$base.bpf.o")
+	while IFS=: read -r variant extra; do
+		# shellcheck disable=SC2086 # the flags are words
+		compile "$source" "$out/$base.$variant.bpf.o" $extra
+		built+=("$base.$variant.bpf.o")
+	done < <(sed -n 's|^// build ||p' "$source")
+done
+for source in "${sources[@]}"; do
+	base=${source%.bpf.c}
+	while IFS=: read -r variant others; do
+		parts=("$out/$base.bpf.o")
+		for other in $others; do
+			parts+=("$out/$(dirname "$source")/$other.bpf.o")
+		done
+		bpftool gen object "$out/$base.$variant.bpf.o" "${parts[@]}"
+		built+=("$base.$variant.bpf.o")
+	done < <(sed -n 's|^// link ||p' "$source")
+done
+
+if ! $check; then
+	echo "${#built[@]} objects built from ${#sources[@]} sources"
+	exit
+fi
+
+failed=0
+for object in "${built[@]}"; do
+	if [ ! -f "$object" ]; then
+		echo "$object: not committed" >&2
+		failed=1
+	elif ! diff -u --label "$object (committed)" --label "$object (rebuilt)" \
+		<(listing "$object") <(listing "$out/$object") >&2; then
+		failed=1
+	fi
+done
+if stray=$(find examples/bpf tests/objects -name '*.bpf.o' | sort |
+	grep -vxFf <(printf '%s\n' "${built[@]}")); then
+	printf 'no source builds this: %s\n' $stray >&2
+	failed=1
+fi
+if [ $failed = 0 ]; then
+	echo "${#built[@]} objects have the instructions of their sources"
+else
+	echo "rebuild with: bash $0" >&2
+fi
+exit $failed

@@ -1,0 +1,403 @@
+//! A table of BTF types, opened and checked.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::check::{self, Limits};
+use super::error::{BTF, BtfError, Problem};
+use super::kind::Kind;
+use super::names::{NameIndex, essential_name};
+use super::types::Type;
+use crate::util::{Reader, TypeId};
+
+/// The first two bytes, in the byte order of the machine that the types describe.
+pub(super) const MAGIC: u16 = 0xeb9f;
+/// The only version.
+pub(super) const VERSION: u8 = 1;
+/// Length of the header that this library knows.
+pub(super) const HEADER_LEN: u32 = 24;
+/// Longest name of a type, in bytes. The kernel takes 511, Rust's generic types have
+/// longer ones; without a limit, many types of one long name take forever.
+pub(super) const MAX_NAME: usize = 4096;
+
+/// A table of types with its strings, and the base that it extends if it is the
+/// split BTF of a module. Cloning shares it.
+///
+/// ```
+/// use bpflab::btf::{Btf, Builder, Encoding, Kind};
+///
+/// let mut builder = Builder::new();
+/// let int = builder.int("int", 4, Encoding::Signed);
+/// builder.typedef("pid_t", int);
+///
+/// let btf = Btf::parse(&builder.build()?.to_bytes())?;
+/// let pid_t = btf.find("pid_t", Kind::Typedef).unwrap();
+/// assert_eq!(pid_t.target().unwrap().name(), "int");
+/// # Ok::<(), bpflab::btf::BtfError>(())
+/// ```
+#[derive(Clone)]
+pub struct Btf(Arc<Table>);
+
+/// The shared part.
+struct Table {
+    /// What a split BTF builds on.
+    base: Option<Btf>,
+    /// The type section; every record is a whole number of words.
+    words: Box<[u32]>,
+    /// Where the record of each own type starts in `words`.
+    index: Box<[u32]>,
+    /// The own string section, NULs included. A byte that is no UTF-8 became `?`.
+    strings: Box<str>,
+    /// Id of the first own type.
+    first_id: u32,
+    /// String offset of the first own string.
+    first_string: u32,
+    /// Built at the first look-up.
+    names: OnceLock<NameIndex>,
+}
+
+impl Btf {
+    /// Opens BTF that stands on its own: an object's `.BTF`, or the kernel's.
+    ///
+    /// # Errors
+    /// [`BtfError`] with the offset of the first thing that is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BtfError> {
+        Self::open(bytes, None)
+    }
+
+    /// Opens the split BTF of a kernel module, whose ids and strings continue
+    /// those of `base`.
+    ///
+    /// # Errors
+    /// As for [`Btf::parse`].
+    pub fn parse_split(bytes: &[u8], base: &Self) -> Result<Self, BtfError> {
+        Self::open(bytes, Some(base.clone()))
+    }
+
+    fn open(bytes: &[u8], base: Option<Self>) -> Result<Self, BtfError> {
+        let parts = Parts::find(bytes, base.is_some())?;
+        let words: Box<[u32]> = parts
+            .types
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u32::from_le_bytes(*word))
+            .collect();
+        let strings = readable(parts.strings);
+
+        let first_id = base.as_ref().map_or(1, Self::count);
+        let first_string = base.as_ref().map_or(0, Self::string_end);
+        let too_big = || BtfError::btf(0, Problem::BaseTooBig);
+        let own_strings = u32::try_from(strings.len()).map_err(|_| too_big())?;
+        let string_end = first_string.checked_add(own_strings).ok_or_else(too_big)?;
+        let long = long_strings(&strings, first_string);
+        let limits = Limits {
+            long: &long,
+            start: parts.types_start,
+            first_id,
+            strings: string_end,
+        };
+        let index = check::index(&words, limits)?;
+        let count = u32::try_from(index.len())
+            .ok()
+            .and_then(|own| first_id.checked_add(own));
+        let count = count.ok_or_else(too_big)?;
+        check::references(&words, &index, limits, count)?;
+
+        Ok(Self(Arc::new(Table {
+            base,
+            words,
+            index: index.into_boxed_slice(),
+            strings,
+            first_id,
+            first_string,
+            names: OnceLock::new(),
+        })))
+    }
+
+    /// Number of types, `void` and the base's included: ids are below it.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.0.first_id + TypeId::from_index(self.0.index.len()).0
+    }
+
+    /// Id of the first type of this table itself: 1, or the base's count.
+    #[must_use]
+    pub fn first_id(&self) -> TypeId {
+        TypeId(self.0.first_id)
+    }
+
+    /// What this split BTF builds on.
+    #[must_use]
+    pub fn base(&self) -> Option<&Self> {
+        self.0.base.as_ref()
+    }
+
+    /// Whether both are the same table, not just an equal one.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The type of this id; `void` for 0, nothing for an id that isn't there.
+    #[must_use]
+    pub fn get(&self, id: TypeId) -> Option<Type<'_>> {
+        let Some(own) = id.0.checked_sub(self.0.first_id) else {
+            return match self.base() {
+                Some(base) => base.get(id).map(|found| found.seen_from(self)),
+                None => Some(Type::void(self)),
+            };
+        };
+        let start = *self.0.index.get(own as usize)? as usize;
+        let words = self.0.words.get(start..)?;
+        Some(Type::new(self, id, words))
+    }
+
+    /// The type of this id; `void` for one that isn't there. The references inside
+    /// of a table were checked when it was opened.
+    #[must_use]
+    pub fn ty(&self, id: TypeId) -> Type<'_> {
+        self.get(id).unwrap_or(Type::void(self))
+    }
+
+    /// Every type in order of id: the base's first, without `void`.
+    pub fn types(&self) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
+        self.types_from(TypeId(1))
+    }
+
+    /// The types of this table itself, without those of the base.
+    pub fn own_types(&self) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
+        self.types_from(self.first_id())
+    }
+
+    fn types_from(
+        &self,
+        first: TypeId,
+    ) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
+        (first.index()..self.count() as usize).map(|index| self.ty(TypeId::from_index(index)))
+    }
+
+    /// The string at an offset, up to its NUL; nothing outside of the table. An
+    /// offset inside of a string gives that string's end.
+    #[must_use]
+    pub fn string(&self, offset: u32) -> Option<&str> {
+        let Some(own) = offset.checked_sub(self.0.first_string) else {
+            return self.base()?.string(offset);
+        };
+        let rest = self.0.strings.get(own as usize..)?;
+        let end = rest.bytes().position(|byte| byte == 0)?;
+        rest.get(..end)
+    }
+
+    /// The end of all string offsets, the base's included.
+    #[must_use]
+    pub fn string_end(&self) -> u32 {
+        self.0
+            .first_string
+            .saturating_add(u32::try_from(self.0.strings.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The first type of this name and kind; the base's come first.
+    #[must_use]
+    pub fn find(&self, name: &str, kind: Kind) -> Option<Type<'_>> {
+        self.named(name).find(|found| found.kind() == kind)
+    }
+
+    /// The types of this name in order of id, whatever their kinds.
+    pub fn named<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
+        self.flavors(name).filter(move |found| found.name() == name)
+    }
+
+    /// The types whose name without flavor (`___x`) is that of `name` without its
+    /// own, in order of id: the candidates of a CO-RE relocation.
+    pub fn flavors<'a, 'n>(
+        &'a self,
+        name: &'n str,
+    ) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
+        let name = essential_name(name);
+        let mut tables: Vec<_> = std::iter::successors(self.base(), |base| base.base()).collect();
+        tables.reverse();
+        let of_base = tables
+            .into_iter()
+            .flat_map(move |table| table.own_flavors(name));
+        of_base
+            .map(|found| found.seen_from(self))
+            .chain(self.own_flavors(name))
+    }
+
+    fn own_flavors<'a, 'n>(
+        &'a self,
+        essential: &'n str,
+    ) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
+        self.names().candidates(essential).filter_map(move |entry| {
+            let id = self.0.first_id.checked_add(u32::try_from(entry).ok()?)?;
+            self.get(TypeId(id))
+                .filter(|found| essential_name(found.name()) == essential)
+        })
+    }
+
+    fn names(&self) -> &NameIndex {
+        self.0.names.get_or_init(|| {
+            NameIndex::new(self.0.index.len(), |entry| {
+                let id = TypeId(self.0.first_id + TypeId::from_index(entry).0);
+                self.ty(id).name()
+            })
+        })
+    }
+
+    /// Size of this table in bytes, without the base's.
+    pub(super) fn len(&self) -> usize {
+        HEADER_LEN as usize + self.0.words.len() * 4 + self.0.strings.len()
+    }
+
+    /// The bytes of this table (without the base's), as they were read but for
+    /// gaps and for what [`Btf::string`] says of broken UTF-8.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(&self.0.words, self.0.strings.as_bytes())
+    }
+}
+
+impl fmt::Debug for Btf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Btf")
+            .field("types", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A BTF blob of a type and a string section.
+pub(super) fn to_bytes(words: &[u32], strings: &[u8]) -> Vec<u8> {
+    let len = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let types_len = len(words.len() * 4);
+    let mut out = Vec::with_capacity(HEADER_LEN as usize + words.len() * 4 + strings.len());
+    out.extend(MAGIC.to_le_bytes());
+    out.extend([VERSION, 0]);
+    for word in [HEADER_LEN, 0, types_len, types_len, len(strings.len())] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    out.extend(strings);
+    out
+}
+
+/// Checks magic, version and flags, which `.BTF` and `.BTF.ext` share; returns the
+/// header's length.
+pub(super) fn preamble(reader: &mut Reader<'_>, section: &'static str) -> Result<u32, BtfError> {
+    let short = |error| BtfError::header(section, error);
+    let error = |offset, problem| {
+        Err(BtfError {
+            section,
+            offset,
+            problem,
+        })
+    };
+    match reader.u16().map_err(short)? {
+        MAGIC => {}
+        magic if magic.swap_bytes() == MAGIC => return error(0, Problem::BigEndian),
+        magic => return error(0, Problem::Magic(magic)),
+    }
+    match reader.u8().map_err(short)? {
+        VERSION => {}
+        version => return error(2, Problem::Version(version)),
+    }
+    match reader.u8().map_err(short)? {
+        0 => {}
+        flags => return error(3, Problem::Flags(flags)),
+    }
+    reader.u32().map_err(short)
+}
+
+/// The two parts of a BTF blob.
+struct Parts<'a> {
+    types: &'a [u8],
+    types_start: usize,
+    strings: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// Reads the header and cuts the blob.
+    fn find(bytes: &'a [u8], split: bool) -> Result<Self, BtfError> {
+        let error = |offset, problem| Err(BtfError::btf(offset, problem));
+        if u32::try_from(bytes.len()).is_err() {
+            return error(0, Problem::TooBig);
+        }
+        let mut reader = Reader::new(bytes);
+        let header_len = preamble(&mut reader, BTF)?;
+        if header_len < HEADER_LEN {
+            return error(4, Problem::HeaderLen(header_len));
+        }
+        let mut word = || reader.u32().map_err(|error| BtfError::header(BTF, error));
+        let (type_off, type_len, str_off, str_len) = (word()?, word()?, word()?, word()?);
+
+        let cut = |part, field, off: u32, len: u32| {
+            let start = u64::from(header_len) + u64::from(off);
+            let range = usize::try_from(start)
+                .ok()
+                .zip(usize::try_from(start + u64::from(len)).ok());
+            let found = range.and_then(|(start, end)| bytes.get(start..end));
+            found.ok_or_else(|| {
+                let problem = Problem::OutOfSection {
+                    part,
+                    start,
+                    len,
+                    size: bytes.len(),
+                };
+                BtfError::btf(field, problem)
+            })
+        };
+        let types = cut("type table", 8, type_off, type_len)?;
+        let strings = cut("string table", 16, str_off, str_len)?;
+        if type_off % 4 != 0 || type_len % 4 != 0 {
+            return error(8, Problem::Unaligned("type table"));
+        }
+        let overlap = u64::from(type_off) + u64::from(type_len) > u64::from(str_off);
+        if overlap && str_len != 0 && type_len != 0 {
+            return error(16, Problem::Overlap);
+        }
+        let proper = match strings {
+            [] => split,
+            [first, .., last] => *last == 0 && (split || *first == 0),
+            [only] => *only == 0,
+        };
+        if !proper {
+            return error(header_len as usize + str_off as usize, Problem::Strings);
+        }
+        Ok(Self {
+            types,
+            types_start: header_len as usize + type_off as usize,
+            strings,
+        })
+    }
+}
+
+/// Where strings are too long to be names: from the first byte of each to the last one
+/// from which on it is short enough.
+fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for string in strings.split('\0') {
+        let own = |offset: usize| {
+            u32::try_from(offset)
+                .unwrap_or(u32::MAX)
+                .saturating_add(first)
+        };
+        if string.len() > MAX_NAME {
+            found.push(own(start)..own(start + string.len() - MAX_NAME));
+        }
+        start += string.len() + 1;
+    }
+    found
+}
+
+/// The strings as text of the same length: a byte that is no UTF-8 (a source line
+/// in Latin-1) becomes `?`, so that offsets stay.
+fn readable(strings: &[u8]) -> Box<str> {
+    let mut text = String::with_capacity(strings.len());
+    for chunk in strings.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    text.into_boxed_str()
+}

@@ -1,0 +1,40 @@
+//! BTF, the BPF type format: types, strings, and what `.BTF.ext` adds to them.
+//!
+//! [`Btf`] holds the type table as words and an index of offsets into it; a type is
+//! looked at through the borrowed view [`Type`], so that opening the kernel's own
+//! BTF (127,000 types) costs milliseconds and no heap object per type.
+//!
+//! The format is described in the kernel's `Documentation/bpf/btf.rst` and defined
+//! by `include/uapi/linux/btf.h`.
+
+mod blob;
+mod builder;
+mod check;
+mod dedup;
+mod dump;
+mod error;
+mod ext;
+mod fuzz;
+mod kind;
+mod layout;
+mod names;
+mod path;
+mod types;
+mod value;
+
+pub use blob::Btf;
+pub use builder::{Builder, IdMap};
+pub use dump::DumpError;
+pub use error::{BtfError, Problem, TypeFault};
+pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
+#[doc(hidden)]
+pub use fuzz::exercise;
+pub use kind::Kind;
+pub use layout::{LayoutError, POINTER_SIZE};
+pub use names::essential_name;
+pub use path::{Field, PathError};
+pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
+pub use value::{SetError, Value, ValueError, ValueProblem};
+
+#[cfg(test)]
+mod tests;

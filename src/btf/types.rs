@@ -1,0 +1,427 @@
+//! Typed views of the records of a table. They borrow it and copy nothing.
+
+use std::fmt;
+
+use super::blob::Btf;
+use super::check::split_info;
+use super::kind::{HEADER_WORDS, Kind, Word};
+use crate::util::TypeId;
+
+/// One type of a [`Btf`].
+#[derive(Clone, Copy)]
+pub struct Type<'a> {
+    btf: &'a Btf,
+    id: TypeId,
+    kind: Kind,
+    vlen: u16,
+    kind_flag: bool,
+    /// The record, and whatever follows it.
+    words: &'a [u32],
+}
+
+/// An integer's details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Int {
+    /// How to read and print it.
+    pub encoding: Encoding,
+    /// First bit, counted from the least significant one; 0 in today's BTF.
+    pub offset: u8,
+    /// Number of bits.
+    pub bits: u8,
+}
+
+/// How an integer is meant (`BTF_INT_*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// No flag: an unsigned number.
+    Unsigned,
+    /// `BTF_INT_SIGNED`.
+    Signed,
+    /// `BTF_INT_CHAR`.
+    Char,
+    /// `BTF_INT_BOOL`.
+    Bool,
+}
+
+impl Encoding {
+    /// The 4 bits of the record; combinations, which the kernel refuses, count as
+    /// their lowest flag.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits {
+            _ if bits & 1 != 0 => Self::Signed,
+            _ if bits & 2 != 0 => Self::Char,
+            _ if bits & 4 != 0 => Self::Bool,
+            _ => Self::Unsigned,
+        }
+    }
+
+    /// The 4 bits of the record.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Unsigned => 0,
+            Self::Signed => 1,
+            Self::Char => 2,
+            Self::Bool => 4,
+        }
+    }
+}
+
+/// An array's details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Array {
+    /// Type of an element.
+    pub element: TypeId,
+    /// Type of an index.
+    pub index: TypeId,
+    /// Number of elements; 0 for a flexible array.
+    pub len: u32,
+}
+
+/// A member of a struct or union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// Name; empty for an anonymous struct or union.
+    pub name: &'a str,
+    /// Type.
+    pub ty: TypeId,
+    /// First bit, from the start of the struct.
+    pub bit_offset: u32,
+    /// Number of bits if it is a bitfield.
+    pub bitfield: Option<u8>,
+}
+
+/// A named value of an enum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enumerator<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// Value, sign-extended from 32 bits if the enum is signed.
+    pub bits: u64,
+    /// Whether the value is a signed number.
+    pub signed: bool,
+}
+
+impl Enumerator<'_> {
+    /// The value as a number.
+    #[must_use]
+    pub fn value(&self) -> i128 {
+        if self.signed {
+            i128::from(self.bits.cast_signed())
+        } else {
+            i128::from(self.bits)
+        }
+    }
+}
+
+/// A parameter of a prototype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Param<'a> {
+    /// Name; often empty.
+    pub name: &'a str,
+    /// Type; `void` in the last place stands for `...`.
+    pub ty: TypeId,
+}
+
+/// A variable's place in a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// The [`Kind::Var`], or for externs in `.ksyms` the [`Kind::Func`].
+    pub ty: TypeId,
+    /// Offset in bytes from the section's start; 0 until a linker or loader fills
+    /// it in.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// Who may see a function or variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linkage {
+    /// This file only.
+    Static,
+    /// Everybody.
+    Global,
+    /// Defined elsewhere.
+    Extern,
+}
+
+impl Linkage {
+    /// The linkage of this number (`BTF_FUNC_*` and `BTF_VAR_*` agree).
+    #[must_use]
+    pub const fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Static),
+            1 => Some(Self::Global),
+            2 => Some(Self::Extern),
+            _ => None,
+        }
+    }
+}
+
+/// The record of `void`, which no table has.
+const VOID: &[u32] = &[0; HEADER_WORDS];
+
+impl<'a> Type<'a> {
+    /// The view of the record at the start of `words`, which passed the checks.
+    pub(super) fn new(btf: &'a Btf, id: TypeId, words: &'a [u32]) -> Self {
+        let (kind, vlen, kind_flag) = split_info(words.get(1).copied().unwrap_or_default());
+        Self {
+            btf,
+            id,
+            kind: kind.unwrap_or(Kind::Void),
+            vlen,
+            kind_flag,
+            words,
+        }
+    }
+
+    /// `void`.
+    pub(super) const fn void(btf: &'a Btf) -> Self {
+        Self {
+            btf,
+            id: TypeId(0),
+            kind: Kind::Void,
+            vlen: 0,
+            kind_flag: false,
+            words: VOID,
+        }
+    }
+
+    /// The same type of the base, as a type of the split BTF.
+    pub(super) const fn seen_from(self, btf: &'a Btf) -> Self {
+        Self { btf, ..self }
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        self.words.get(at).copied().unwrap_or_default()
+    }
+
+    fn string(&self, offset: u32) -> &'a str {
+        self.btf.string(offset).unwrap_or_default()
+    }
+
+    /// The fixed words and items after the common words.
+    fn tail(&self) -> &'a [u32] {
+        let len = self.kind.shape().words(self.vlen);
+        self.words.get(HEADER_WORDS..len).unwrap_or_default()
+    }
+
+    /// The words of its record, each with its meaning.
+    pub(super) fn record(&self) -> impl Iterator<Item = (u32, Word)> + use<'a> {
+        self.words
+            .iter()
+            .copied()
+            .zip(self.kind.shape().meanings(self.vlen))
+    }
+
+    /// The table that this type is in, or the split one that it was asked for.
+    #[must_use]
+    pub const fn btf(&self) -> &'a Btf {
+        self.btf
+    }
+
+    /// Its id.
+    #[must_use]
+    pub const fn id(&self) -> TypeId {
+        self.id
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its name; empty for an anonymous type and for kinds without names.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        self.string(self.word(0))
+    }
+
+    /// Offset of its name in the string table.
+    #[must_use]
+    pub fn name_offset(&self) -> u32 {
+        self.word(0)
+    }
+
+    /// Number of members, values, parameters or variables; the linkage's number for
+    /// a function.
+    #[must_use]
+    pub const fn vlen(&self) -> u16 {
+        self.vlen
+    }
+
+    /// The kind flag: bitfields in a struct, signed values in an enum, a forward
+    /// declaration of a union, an attribute in a tag.
+    #[must_use]
+    pub const fn kind_flag(&self) -> bool {
+        self.kind_flag
+    }
+
+    /// The size in bytes that the record itself states; see
+    /// [`Btf::size_of`](Btf::size_of) for any type's.
+    #[must_use]
+    pub fn size(&self) -> Option<u32> {
+        self.kind.has_size().then(|| self.word(2))
+    }
+
+    /// Id of the type that this one refers to: what a pointer points to, what a
+    /// typedef names, what a qualifier qualifies, a function's prototype, a
+    /// prototype's return type, a variable's type, what a tag is on.
+    #[must_use]
+    pub fn target_id(&self) -> Option<TypeId> {
+        self.kind.has_target().then(|| TypeId(self.word(2)))
+    }
+
+    /// The type of [`target_id`](Self::target_id).
+    #[must_use]
+    pub fn target(&self) -> Option<Type<'a>> {
+        self.target_id().map(|id| self.btf.ty(id))
+    }
+
+    /// An integer's details.
+    #[must_use]
+    pub fn int(&self) -> Option<Int> {
+        (self.kind == Kind::Int).then(|| {
+            let [bits, _, offset, encoding] = self.word(HEADER_WORDS).to_le_bytes();
+            Int {
+                encoding: Encoding::from_bits(encoding),
+                offset,
+                bits,
+            }
+        })
+    }
+
+    /// An array's details.
+    #[must_use]
+    pub fn array(&self) -> Option<Array> {
+        (self.kind == Kind::Array).then(|| Array {
+            element: TypeId(self.word(HEADER_WORDS)),
+            index: TypeId(self.word(HEADER_WORDS + 1)),
+            len: self.word(HEADER_WORDS + 2),
+        })
+    }
+
+    /// A function's or variable's linkage.
+    #[must_use]
+    pub fn linkage(&self) -> Option<Linkage> {
+        match self.kind {
+            Kind::Func => Linkage::from_number(u32::from(self.vlen)),
+            Kind::Var => Linkage::from_number(self.word(HEADER_WORDS)),
+            _ => None,
+        }
+    }
+
+    /// What a declaration tag is on: the index of a member or parameter, or the
+    /// whole type (none).
+    #[must_use]
+    pub fn component(&self) -> Option<u32> {
+        (self.kind == Kind::DeclTag)
+            .then(|| self.word(HEADER_WORDS))
+            .filter(|index| index.cast_signed() >= 0)
+    }
+
+    /// Whether an enum's values are signed.
+    #[must_use]
+    pub fn is_signed_enum(&self) -> bool {
+        self.kind.is_any_enum() && self.kind_flag
+    }
+
+    /// Whether this is a struct or enum that is only declared: a [`Kind::Fwd`], or
+    /// an enum without values.
+    #[must_use]
+    pub fn is_forward(&self) -> bool {
+        self.kind == Kind::Fwd || (self.kind.is_any_enum() && self.vlen == 0)
+    }
+
+    /// The items of a kind, `N` words each; none for another kind.
+    fn items<const N: usize>(
+        &self,
+        here: bool,
+    ) -> impl DoubleEndedIterator<Item = &'a [u32; N]> + ExactSizeIterator + Clone + use<'a, N>
+    {
+        let tail = if here { self.tail() } else { &[] };
+        tail.as_chunks().0.iter()
+    }
+
+    /// The members of a struct or union; none for other kinds.
+    pub fn members(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Member<'a>> + ExactSizeIterator + Clone + use<'a> {
+        let (btf, kind_flag) = (self.btf, self.kind_flag);
+        self.items(self.kind.is_composite())
+            .map(move |&[name, ty, offset]| {
+                let [.., bits] = offset.to_le_bytes();
+                Member {
+                    name: btf.string(name).unwrap_or_default(),
+                    ty: TypeId(ty),
+                    bit_offset: if kind_flag {
+                        offset & 0x00ff_ffff
+                    } else {
+                        offset
+                    },
+                    bitfield: (kind_flag && bits != 0).then_some(bits),
+                }
+            })
+    }
+
+    /// The values of an enum; none for other kinds.
+    pub fn enumerators(&self) -> impl DoubleEndedIterator<Item = Enumerator<'a>> + Clone + use<'a> {
+        let (btf, signed) = (self.btf, self.kind_flag);
+        let string = move |offset| btf.string(offset).unwrap_or_default();
+        let narrow = self
+            .items(self.kind == Kind::Enum)
+            .map(move |&[name, value]| {
+                let wide = i64::from(value.cast_signed()).cast_unsigned();
+                let bits = if signed { wide } else { u64::from(value) };
+                Enumerator {
+                    name: string(name),
+                    bits,
+                    signed,
+                }
+            });
+        let wide = self
+            .items(self.kind == Kind::Enum64)
+            .map(move |&[name, low, high]| {
+                let bits = u64::from(low) | u64::from(high) << 32;
+                Enumerator {
+                    name: string(name),
+                    bits,
+                    signed,
+                }
+            });
+        narrow.chain(wide)
+    }
+
+    /// The parameters of a prototype; none for other kinds.
+    pub fn params(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Param<'a>> + ExactSizeIterator + Clone + use<'a> {
+        let btf = self.btf;
+        self.items(self.kind == Kind::FuncProto)
+            .map(move |&[name, ty]| Param {
+                name: btf.string(name).unwrap_or_default(),
+                ty: TypeId(ty),
+            })
+    }
+
+    /// The variables of a section; none for other kinds.
+    pub fn variables(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Variable> + ExactSizeIterator + Clone + use<'a> {
+        self.items(self.kind == Kind::Datasec)
+            .map(|&[ty, offset, size]| Variable {
+                ty: TypeId(ty),
+                offset,
+                size,
+            })
+    }
+}
+
+impl fmt::Debug for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {} '{}'", self.id, self.kind, self.name())
+    }
+}

@@ -1,0 +1,152 @@
+//! A decoded program, looked up by position.
+
+use super::decode::{DecodeError, decode_all};
+use super::insn::{Flow, Insn};
+use super::raw::RawInsn;
+use crate::util::Pc;
+
+/// The instructions of a program, each at its slot. Decoding a program never fails
+/// as a whole: a slot that is no instruction keeps its error, because the kernel
+/// takes such a slot where no path leads to it.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// `None` is the second slot of a 64-bit immediate, or no instruction.
+    slots: Vec<Option<Insn>>,
+    /// In the order of their positions.
+    errors: Vec<DecodeError>,
+}
+
+impl Code {
+    /// Decodes a program.
+    #[must_use]
+    pub fn new(raw: &[RawInsn]) -> Self {
+        let mut code = Self {
+            slots: vec![None; raw.len()],
+            errors: Vec::new(),
+        };
+        for (pc, insn) in decode_all(raw) {
+            match insn {
+                Ok(insn) => {
+                    if let Some(slot) = code.slots.get_mut(pc.index()) {
+                        *slot = Some(insn);
+                    }
+                }
+                Err(error) => code.errors.push(error),
+            }
+        }
+        code
+    }
+
+    /// The number of slots.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are no slots.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The slots that are no instructions, front to back.
+    #[must_use]
+    pub fn errors(&self) -> &[DecodeError] {
+        &self.errors
+    }
+
+    /// The instruction that begins at `pc`: `None` past the end and in the second
+    /// slot of a 64-bit immediate.
+    #[must_use]
+    pub fn get(&self, pc: Pc) -> Option<Result<Insn, DecodeError>> {
+        match self.slots.get(pc.index())? {
+            Some(insn) => Some(Ok(*insn)),
+            None => self.error(pc).map(Err),
+        }
+    }
+
+    /// The instruction that begins at `pc`, if a valid one does.
+    #[must_use]
+    pub fn insn(&self, pc: Pc) -> Option<Insn> {
+        *self.slots.get(pc.index())?
+    }
+
+    /// Whether `pc` is inside a 64-bit immediate.
+    #[must_use]
+    pub fn is_second_slot(&self, pc: Pc) -> bool {
+        pc.index() < self.len() && self.get(pc).is_none()
+    }
+
+    /// Where control can go from `pc`, judged by opcode and offset only, as the
+    /// kernel's `check_cfg` does. `None` where no instruction begins.
+    #[must_use]
+    pub fn flow(&self, pc: Pc) -> Option<Flow> {
+        Some(match self.get(pc)? {
+            Ok(insn) => insn.flow(pc),
+            Err(error) => Flow::of_raw(error.raw, pc),
+        })
+    }
+
+    /// The position after the instruction at `pc`.
+    #[must_use]
+    pub fn next(&self, pc: Pc) -> Pc {
+        let next = Pc(pc.0.saturating_add(1));
+        if self.is_second_slot(next) {
+            Pc(next.0.saturating_add(1))
+        } else {
+            next
+        }
+    }
+
+    /// Positions and instructions, front to back.
+    pub fn iter(&self) -> impl Iterator<Item = (Pc, Result<Insn, DecodeError>)> + '_ {
+        (0..self.len())
+            .map(Pc::from_index)
+            .filter_map(|pc| Some((pc, self.get(pc)?)))
+    }
+
+    fn error(&self, pc: Pc) -> Option<DecodeError> {
+        let at = self
+            .errors
+            .binary_search_by_key(&pc, |error| error.pc)
+            .ok()?;
+        self.errors.get(at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::assemble;
+    use super::*;
+
+    #[test]
+    fn instructions_are_found_at_their_slots() {
+        let slots = assemble("r1 = 5 ll\n .quad 0xff\n exit").unwrap();
+        let code = Code::new(&slots);
+        assert_eq!((code.len(), code.is_empty()), (4, false));
+        assert!(matches!(
+            code.insn(Pc(0)),
+            Some(Insn::LoadImm64 { value: 5, .. })
+        ));
+        assert!(code.is_second_slot(Pc(1)) && code.get(Pc(1)).is_none());
+        assert_eq!(
+            (code.next(Pc(0)), code.next(Pc(2)), code.next(Pc(3))),
+            (Pc(2), Pc(3), Pc(4))
+        );
+        assert!(code.get(Pc(2)).is_some_and(|insn| insn.is_err()));
+        assert_eq!(code.insn(Pc(3)), Some(Insn::Exit));
+        assert!(code.get(Pc(4)).is_none() && !code.is_second_slot(Pc(4)));
+        let at: Vec<Pc> = code.iter().map(|(pc, _)| pc).collect();
+        assert_eq!(at, [Pc(0), Pc(2), Pc(3)]);
+        assert_eq!(code.errors().len(), 1);
+        assert_eq!(code.flow(Pc(1)), None);
+    }
+
+    /// The second slot is missing: nothing is beyond the end.
+    #[test]
+    fn a_cut_immediate_is_an_error_at_its_slot() {
+        let code = Code::new(&[RawInsn::new(0x18, 1, 0, 0, 5)]);
+        assert_eq!((code.len(), code.errors().len()), (1, 1));
+        assert_eq!(code.next(Pc(0)), Pc(1));
+    }
+}

@@ -1,0 +1,3 @@
+//! An ELF file becomes programs.
+
+pub mod core;

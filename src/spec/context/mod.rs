@@ -1,0 +1,184 @@
+//! Contexts: what `r1` points to when a program starts, field by field, and which
+//! accesses each kind of program may make (`is_valid_access` of the kernel's
+//! `struct bpf_verifier_ops`).
+
+mod access;
+mod other;
+mod packet;
+mod socket;
+mod table;
+
+use super::attach_type::AttachType as At;
+use super::limits::{MAX_FUNC_ARGS, MAX_SYSCALL_CONTEXT, MAX_TRACE_SIZE};
+use super::prog_type::{ContextKind, ProgType};
+pub use access::{Access, Mode, Parts, Yield};
+pub use packet::FLOW_KEYS;
+pub use table::{Field, FieldType, Layout};
+
+/// A machine, where a context differs from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// `x86_64`.
+    X86_64,
+    /// `aarch64`.
+    Arm64,
+}
+
+impl Machine {
+    /// The machine that this code was built for, or x86-64 if it is another.
+    pub const HOST: Self = if cfg!(target_arch = "aarch64") {
+        Self::Arm64
+    } else {
+        Self::X86_64
+    };
+}
+
+/// The structure behind a context, if it has one with fixed fields.
+#[must_use]
+pub const fn layout(kind: ContextKind, machine: Machine) -> Option<&'static Layout> {
+    Some(match (kind, machine) {
+        (ContextKind::SkBuff | ContextKind::FlowDissector, _) => &packet::SK_BUFF,
+        (ContextKind::XdpMd, _) => &packet::XDP_MD,
+        (ContextKind::SkMsg, _) => &packet::SK_MSG_MD,
+        (ContextKind::SkReuseport, _) => &packet::SK_REUSEPORT_MD,
+        (ContextKind::Sock, _) => &socket::SOCK,
+        (ContextKind::SockOps, _) => &socket::SOCK_OPS,
+        (ContextKind::SockAddr, _) => &socket::SOCK_ADDR,
+        (ContextKind::SkLookup, _) => &socket::SK_LOOKUP,
+        (ContextKind::CgroupSockopt, _) => &socket::SOCKOPT,
+        (ContextKind::CgroupDevice, _) => &other::CGROUP_DEV,
+        (ContextKind::CgroupSysctl, _) => &other::SYSCTL,
+        (ContextKind::Netfilter, _) => &other::NETFILTER,
+        (ContextKind::LircMode2, _) => &other::LIRC_MODE2,
+        (ContextKind::RawTracepoint, _) => &other::RAW_TRACEPOINT,
+        (ContextKind::PtRegs, Machine::X86_64) => &other::PT_REGS_X86_64,
+        (ContextKind::PtRegs, Machine::Arm64) => &other::PT_REGS_ARM64,
+        (ContextKind::PerfEvent, Machine::X86_64) => &other::PERF_EVENT_X86_64,
+        (ContextKind::PerfEvent, Machine::Arm64) => &other::PERF_EVENT_ARM64,
+        (
+            ContextKind::Tracepoint
+            | ContextKind::BtfArgs
+            | ContextKind::Syscall
+            | ContextKind::Target,
+            _,
+        ) => {
+            return None;
+        }
+    })
+}
+
+/// The column of a context's table that holds the rules for these programs.
+const fn column(prog_type: ProgType, attach: Option<At>) -> usize {
+    match (prog_type, attach) {
+        (ProgType::SchedCls | ProgType::SchedAct, _)
+        | (ProgType::Xdp, Some(At::XdpDevmap))
+        | (ProgType::CgroupSock, Some(At::CgroupInet4PostBind))
+        | (ProgType::CgroupSockopt, Some(At::CgroupSetsockopt)) => 1,
+        (
+            ProgType::CgroupSockAddr,
+            Some(
+                At::CgroupInet6Bind
+                | At::CgroupInet6Connect
+                | At::CgroupUdp6Recvmsg
+                | At::CgroupInet6Getpeername
+                | At::CgroupInet6Getsockname,
+            ),
+        ) => 1,
+        (ProgType::CgroupSkb, _)
+        | (ProgType::CgroupSock, Some(At::CgroupInet6PostBind))
+        | (ProgType::CgroupSockAddr, Some(At::CgroupUdp4Sendmsg)) => 2,
+        (ProgType::LwtIn | ProgType::LwtOut | ProgType::LwtXmit | ProgType::LwtSeg6local, _)
+        | (ProgType::CgroupSockAddr, Some(At::CgroupUdp6Sendmsg)) => 3,
+        (ProgType::SkSkb, _)
+        | (
+            ProgType::CgroupSockAddr,
+            Some(
+                At::CgroupUnixConnect
+                | At::CgroupUnixSendmsg
+                | At::CgroupUnixRecvmsg
+                | At::CgroupUnixGetpeername
+                | At::CgroupUnixGetsockname,
+            ),
+        ) => 4,
+        (ProgType::FlowDissector, _) => 5,
+        _ => 0,
+    }
+}
+
+/// What an access to the context gives, or `None` if the kernel refuses it
+/// ("invalid bpf_context access").
+///
+/// `offset` counts from the context's start; `size` is 1, 2, 4 or 8. An access to
+/// the arguments of a function in BTF is only judged by its place; their types are
+/// for the caller to look at. An extension is to be judged as what it replaces.
+#[must_use]
+pub fn check(
+    prog_type: ProgType,
+    attach: Option<At>,
+    machine: Machine,
+    offset: u32,
+    size: u32,
+    mode: Mode,
+) -> Option<Yield> {
+    let kind = prog_type.info().context;
+    if !matches!(size, 1 | 2 | 4 | 8) || !offset.is_multiple_of(size) {
+        return None;
+    }
+    let reads = mode != Mode::Write;
+    let place = usize::try_from(offset).ok()?;
+    match kind {
+        ContextKind::Tracepoint => {
+            (reads && (8..MAX_TRACE_SIZE).contains(&place)).then_some(Yield::Scalar)
+        }
+        ContextKind::Syscall => (place < MAX_SYSCALL_CONTEXT).then_some(Yield::Scalar),
+        ContextKind::BtfArgs => (reads && offset.is_multiple_of(8) && place < 8 * MAX_FUNC_ARGS)
+            .then_some(Yield::Argument(offset / 8)),
+        ContextKind::RawTracepoint
+            if prog_type == ProgType::RawTracepointWritable && offset == 0 =>
+        {
+            (mode == Mode::Read && size == 8).then_some(Yield::TracepointBuffer)
+        }
+        _ => layout(kind, machine)?.check(column(prog_type, attach), offset, size, mode),
+    }
+}
+
+/// An object that a program may point to without knowing it from BTF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Object {
+    /// A socket of any kind.
+    SockCommon,
+    /// A full socket.
+    Socket,
+    /// A TCP socket.
+    TcpSock,
+    /// An AF_XDP socket.
+    XdpSock,
+}
+
+impl Object {
+    /// Its structure.
+    #[must_use]
+    pub const fn layout(self) -> &'static Layout {
+        match self {
+            Self::SockCommon | Self::Socket => &socket::SOCK,
+            Self::TcpSock => &socket::TCP_SOCK,
+            Self::XdpSock => &socket::XDP_SOCK,
+        }
+    }
+
+    /// Whether a program may load these bytes of it; it may store none.
+    #[must_use]
+    pub fn check(self, offset: u32, size: u32) -> bool {
+        let column = match self {
+            Self::SockCommon => 3,
+            Self::Socket => 4,
+            Self::TcpSock | Self::XdpSock => 0,
+        };
+        self.layout()
+            .check(column, offset, size, Mode::Read)
+            .is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Helper functions: every number that `call` may carry, with the C declaration,
+//! the argument kinds that the verifier checks, and the programs that may call it.
+//!
+//! The facts stand in one table ([`for_each_helper`]); this module expands the
+//! columns that a reader of the table needs, the virtual machine the one with the
+//! implementations.
+
+mod kinds;
+mod scope;
+mod table;
+
+use bitflags::bitflags;
+
+use crate::util::HelperId;
+pub use kinds::{Arg, ArgKind, Detail, Ret, RetKind, TypeFlags};
+pub use scope::{Caller, Scope};
+pub(crate) use table::for_each_helper;
+
+bitflags! {
+    /// What a call of a helper does, whoever makes it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Effects: u8 {
+        /// The result is a reference to give back (`is_acquire_function`). So is
+        /// that of `map_lookup_elem` on a map of sockets.
+        const ACQUIRES = 1 << 0;
+        /// The result is the argument under another type, and refers to the same
+        /// object (`is_ptr_cast_function`).
+        const CASTS = 1 << 1;
+        /// Packet pointers are void afterwards (`bpf_helper_changes_pkt_data`,
+        /// `net/core/filter.c`).
+        const CHANGES_PACKET = 1 << 2;
+        /// A subprogram is called before the helper returns.
+        const CALLS_BACK = 1 << 3;
+        /// A subprogram is called some time later.
+        const CALLS_BACK_LATER = 1 << 4;
+        /// Kernels may be built without it; one that has it accepts it.
+        const OPTIONAL = 1 << 5;
+    }
+}
+
+bitflags! {
+    /// What else a prototype says.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Attributes: u8 {
+        /// The program's license has to be compatible with the GPL.
+        const GPL_ONLY = 1 << 0;
+        /// Memory arguments may be packet memory.
+        const PKT_ACCESS = 1 << 1;
+        /// Only for programs that may sleep.
+        const MIGHT_SLEEP = 1 << 2;
+        /// Only for functions on the kernel's list for this helper (`allowed`).
+        const ALLOW_LIST = 1 << 3;
+        /// Calls keep the caller's registers (`allow_fastcall`).
+        const FASTCALL = 1 << 4;
+        /// A program loaded without `CAP_BPF` can't call it.
+        const NEEDS_BPF = 1 << 5;
+        /// A program loaded without `CAP_PERFMON` can't call it.
+        const NEEDS_PERFMON = 1 << 6;
+    }
+}
+
+/// How some programs may call a helper (`struct bpf_func_proto`).
+#[derive(Clone, Copy, Debug)]
+pub struct Prototype {
+    /// The arguments, in `r1` and following; at most five.
+    pub args: &'static [Arg],
+    /// The result, in `r0`.
+    pub ret: Ret,
+    /// What else it says.
+    pub attributes: Attributes,
+    /// The programs that it is for.
+    pub scopes: &'static [Scope],
+}
+
+impl Prototype {
+    /// Whether a call gives a reference back.
+    #[must_use]
+    pub fn releases(&self) -> bool {
+        self.args
+            .iter()
+            .any(|arg| arg.flags.contains(TypeFlags::OBJ_RELEASE))
+    }
+}
+
+/// A helper function.
+#[derive(Clone, Copy, Debug)]
+pub struct Helper {
+    /// Its number.
+    pub id: HelperId,
+    /// Its name, without `bpf_`.
+    pub name: &'static str,
+    /// The result's type in C, ready to be followed by the name: `"void *"`.
+    pub returns: &'static str,
+    /// The parameters in C, without parentheses.
+    pub parameters: &'static str,
+    /// What a call does.
+    pub effects: Effects,
+    /// How it may be called; the first whose scopes cover the caller counts.
+    pub prototypes: &'static [Prototype],
+}
+
+impl Helper {
+    /// The prototype for this caller; `None` if its type cannot call the helper.
+    /// Capabilities, license, allow-lists and sleeping are not looked at.
+    #[must_use]
+    pub fn prototype(&self, caller: &Caller<'_>) -> Option<&'static Prototype> {
+        self.prototypes
+            .iter()
+            .find(|prototype| prototype.scopes.iter().any(|scope| scope.covers(caller)))
+    }
+
+    /// The declaration in C, without a semicolon:
+    /// `void *bpf_map_lookup_elem(struct bpf_map *map, const void *key)`.
+    #[must_use]
+    pub fn declaration(&self) -> String {
+        format!("{}bpf_{}({})", self.returns, self.name, self.parameters)
+    }
+}
+
+/// How many helpers there are; the highest number.
+pub const COUNT: u32 = 211;
+
+/// Every helper, by rising number.
+#[must_use]
+pub fn helpers() -> &'static [Helper] {
+    &HELPERS
+}
+
+/// The helper with this number.
+#[must_use]
+pub fn helper(id: HelperId) -> Option<&'static Helper> {
+    HELPERS.get(id.index().checked_sub(1)?)
+}
+
+/// The helper of this name, with or without `bpf_`.
+#[must_use]
+pub fn helper_by_name(name: &str) -> Option<&'static Helper> {
+    let name = name.strip_prefix("bpf_").unwrap_or(name);
+    HELPERS.iter().find(|helper| helper.name == name)
+}
+
+/// A name of the table without the mark that a keyword needs there.
+const fn plain(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
+
+macro_rules! detail {
+    () => {
+        Detail::None
+    };
+    ($size:literal) => {
+        Detail::Size($size)
+    };
+    ($name:ident) => {
+        Detail::Struct(stringify!($name))
+    };
+}
+
+macro_rules! prototypes {
+    ($(
+        ($($arg:ident $(($arg_detail:tt))? $(| $arg_flag:ident)*),*)
+        -> $ret:ident $(($ret_detail:tt))? $(| $ret_flag:ident)*,
+        [$($attribute:ident)*] for [$($scope:ident)*];
+    )*) => {
+        &[$(Prototype {
+            args: &[$(Arg {
+                kind: ArgKind::$arg,
+                flags: TypeFlags::empty()$(.union(TypeFlags::$arg_flag))*,
+                detail: detail!($($arg_detail)?),
+            }),*],
+            ret: Ret {
+                kind: RetKind::$ret,
+                flags: TypeFlags::empty()$(.union(TypeFlags::$ret_flag))*,
+                detail: detail!($($ret_detail)?),
+            },
+            attributes: Attributes::empty()$(.union(Attributes::$attribute))*,
+            scopes: &[$(scope::$scope),*],
+        }),*]
+    };
+}
+
+macro_rules! define {
+    ($(
+        $number:literal $name:ident = $($body:ident)::+,
+        $returns:literal $parameters:literal [$($effect:ident)*] { $($prototypes:tt)* }
+    )*) => {
+        static HELPERS: [Helper; COUNT as usize] = [$(Helper {
+            id: HelperId($number),
+            name: plain(stringify!($name)),
+            returns: $returns,
+            parameters: $parameters,
+            effects: Effects::empty()$(.union(Effects::$effect))*,
+            prototypes: prototypes! { $($prototypes)* },
+        }),*];
+
+        /// The helpers' numbers, each under the helper's name.
+        #[allow(non_upper_case_globals, reason = "the names are the kernel's, as in BPF_FUNC_map_lookup_elem")]
+        pub mod id {
+            use super::HelperId;
+            $(
+                #[doc = concat!("Number ", $number, "; takes `(", $parameters, ")`.")]
+                pub const $name: HelperId = HelperId($number);
+            )*
+        }
+    };
+}
+
+for_each_helper!(define);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Which programs a prototype is meant for.
+
+use crate::spec::attach_type::AttachType as At;
+use crate::spec::prog_type::ProgType;
+
+/// A program that asks for a helper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller<'a> {
+    /// Its type; for an extension, that of the program it replaces.
+    pub prog_type: ProgType,
+    /// Its attach type, as [`ProgType::attach_type`] gives it.
+    pub attach_type: Option<At>,
+    /// What it attaches to, where that decides: the structure's name for
+    /// struct_ops (`tcp_congestion_ops`), the target's for an iterator (`tcp`), the
+    /// hook's for a security module (`socket_post_create`).
+    pub target: Option<&'a str>,
+}
+
+impl Caller<'_> {
+    /// A caller of this type that declares no attach type.
+    #[must_use]
+    pub fn of(prog_type: ProgType) -> Self {
+        Self {
+            prog_type,
+            attach_type: prog_type.attach_type(None),
+            target: None,
+        }
+    }
+}
+
+/// Which attach types a scope covers.
+#[derive(Clone, Copy, Debug)]
+enum Attach {
+    Any,
+    Only(&'static [At]),
+    Except(&'static [At]),
+}
+
+/// A set of programs: types, attach types and targets.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// A bit for each type's number.
+    types: u64,
+    attach: Attach,
+    targets: Option<&'static [&'static str]>,
+}
+
+impl Scope {
+    const fn of(types: &[ProgType]) -> Self {
+        let mut bits = 0;
+        let mut rest = types;
+        while let [first, others @ ..] = rest {
+            bits |= 1 << first.number();
+            rest = others;
+        }
+        Self {
+            types: bits,
+            attach: Attach::Any,
+            targets: None,
+        }
+    }
+
+    const fn at(mut self, list: &'static [At]) -> Self {
+        self.attach = Attach::Only(list);
+        self
+    }
+
+    const fn except(mut self, list: &'static [At]) -> Self {
+        self.attach = Attach::Except(list);
+        self
+    }
+
+    const fn on(mut self, targets: &'static [&'static str]) -> Self {
+        self.targets = Some(targets);
+        self
+    }
+
+    /// Whether `caller` belongs to the set.
+    #[must_use]
+    pub fn covers(&self, caller: &Caller<'_>) -> bool {
+        let listed = |list: &[At]| caller.attach_type.is_some_and(|at| list.contains(&at));
+        self.types >> caller.prog_type.number() & 1 == 1
+            && match self.attach {
+                Attach::Any => true,
+                Attach::Only(list) => listed(list),
+                Attach::Except(list) => !listed(list),
+            }
+            && self
+                .targets
+                .is_none_or(|list| caller.target.is_some_and(|target| list.contains(&target)))
+    }
+}
+
+/// Defines a scope for each program type by itself.
+macro_rules! single {
+    ($($name:ident = $variant:ident;)*) => {
+        $(pub(super) const $name: Scope = Scope::of(&[ProgType::$variant]);)*
+    };
+}
+
+single! {
+    SOCKET_FILTER = SocketFilter;
+    KPROBE = Kprobe;
+    TRACEPOINT = Tracepoint;
+    XDP = Xdp;
+    PERF_EVENT = PerfEvent;
+    CGROUP_SKB = CgroupSkb;
+    CGROUP_SOCK = CgroupSock;
+    LWT_IN = LwtIn;
+    LWT_XMIT = LwtXmit;
+    SOCK_OPS = SockOps;
+    SK_SKB = SkSkb;
+    CGROUP_DEVICE = CgroupDevice;
+    SK_MSG = SkMsg;
+    CGROUP_SOCK_ADDR = CgroupSockAddr;
+    LWT_SEG6LOCAL = LwtSeg6local;
+    LIRC_MODE2 = LircMode2;
+    SK_REUSEPORT = SkReuseport;
+    FLOW_DISSECTOR = FlowDissector;
+    CGROUP_SYSCTL = CgroupSysctl;
+    CGROUP_SOCKOPT = CgroupSockopt;
+    BTF_TRACING = Tracing;
+    LSM = Lsm;
+    SK_LOOKUP = SkLookup;
+    SYSCALL = Syscall;
+}
+
+/// Every type whose helpers rest on the common ones (`bpf_base_func_proto`,
+/// `kernel/bpf/helpers.c`). An extension has those of what it replaces, an
+/// infrared program a list of its own.
+pub(super) const ALL: Scope = Scope {
+    types: !(LIRC_MODE2.types | Scope::of(&[ProgType::Ext]).types),
+    attach: Attach::Any,
+    targets: None,
+};
+
+/// The types that watch (`bpf_tracing_func_proto`, `kernel/trace/bpf_trace.c`).
+pub(super) const TRACING: Scope = Scope::of(&[
+    ProgType::Kprobe,
+    ProgType::Tracepoint,
+    ProgType::PerfEvent,
+    ProgType::RawTracepoint,
+    ProgType::RawTracepointWritable,
+    ProgType::Tracing,
+    ProgType::Lsm,
+    ProgType::Syscall,
+]);
+/// Both raw tracepoint types.
+pub(super) const RAW_TP: Scope =
+    Scope::of(&[ProgType::RawTracepoint, ProgType::RawTracepointWritable]);
+/// Traffic control.
+pub(super) const TC: Scope = Scope::of(&[ProgType::SchedCls, ProgType::SchedAct]);
+/// Lightweight tunnels.
+pub(super) const LWT: Scope = Scope::of(&[
+    ProgType::LwtIn,
+    ProgType::LwtOut,
+    ProgType::LwtXmit,
+    ProgType::LwtSeg6local,
+]);
+
+const MULTI: &[At] = &[
+    At::TraceKprobeMulti,
+    At::TraceKprobeSession,
+    At::TraceUprobeMulti,
+    At::TraceUprobeSession,
+];
+/// Probes on many functions at once.
+pub(super) const KPROBE_MULTI: Scope = KPROBE.at(MULTI);
+/// Probes on one function.
+pub(super) const KPROBE_SINGLE: Scope = KPROBE.except(MULTI);
+/// Raw tracepoints with arguments typed by BTF.
+pub(super) const TP_BTF: Scope = BTF_TRACING.at(&[At::TraceRawTp]);
+/// Programs that a trampoline calls (`bpf_prog_has_trampoline`,
+/// `kernel/bpf/trampoline.c`).
+pub(super) const TRAMPOLINE: Scope = Scope::of(&[ProgType::Tracing, ProgType::Lsm]).at(&[
+    At::TraceFentry,
+    At::TraceFexit,
+    At::ModifyReturn,
+    At::LsmMac,
+]);
+/// Iterators.
+pub(super) const ITER: Scope = BTF_TRACING.at(&[At::TraceIter]);
+/// Iterators over sockets that are locked while the program runs.
+pub(super) const ITER_SOCKET: Scope = ITER.on(&["tcp", "unix"]);
+/// Security hooks of a cgroup.
+pub(super) const LSM_CGROUP: Scope = LSM.at(&[At::LsmCgroup]);
+/// Security hooks of a cgroup that may change a socket's options
+/// (`bpf_lsm_locked_sockopt_hooks` and `…unlocked…`, `kernel/bpf/bpf_lsm.c`).
+pub(super) const LSM_SOCKOPT: Scope = LSM_CGROUP.on(&[
+    "sock_graft",
+    "inet_csk_clone",
+    "inet_conn_established",
+    "socket_post_create",
+    "socket_socketpair",
+]);
+/// Before `setsockopt`.
+pub(super) const SETSOCKOPT: Scope = CGROUP_SOCKOPT.at(&[At::CgroupSetsockopt]);
+/// Before `connect` on the Internet.
+pub(super) const CONNECT: Scope =
+    CGROUP_SOCK_ADDR.at(&[At::CgroupInet4Connect, At::CgroupInet6Connect]);
+/// TCP congestion control (`bpf_tcp_ca_get_func_proto`, `net/ipv4/bpf_tcp_ca.c`).
+pub(super) const TCP_CA: Scope = Scope::of(&[ProgType::StructOps]).on(&["tcp_congestion_ops"]);
+/// Programs of a cgroup that decide, so that there is a return value to see
+/// (`cgroup_common_func_proto`, `kernel/bpf/cgroup.c`).
+pub(super) const RETVAL: Scope = Scope::of(&[
+    ProgType::CgroupSock,
+    ProgType::SockOps,
+    ProgType::CgroupDevice,
+    ProgType::CgroupSockAddr,
+    ProgType::CgroupSysctl,
+    ProgType::CgroupSockopt,
+    ProgType::Lsm,
+])
+.except(&[
+    At::CgroupInetIngress,
+    At::CgroupInetEgress,
+    At::CgroupSockOps,
+    At::CgroupUdp4Recvmsg,
+    At::CgroupUdp6Recvmsg,
+    At::CgroupUnixRecvmsg,
+    At::CgroupInet4Getpeername,
+    At::CgroupInet6Getpeername,
+    At::CgroupUnixGetpeername,
+    At::CgroupInet4Getsockname,
+    At::CgroupInet6Getsockname,
+    At::CgroupUnixGetsockname,
+    At::LsmMac,
+]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_look_at_type_attach_type_and_target() {
+        let mut caller = Caller::of(ProgType::Kprobe);
+        assert!(KPROBE_SINGLE.covers(&caller) && !KPROBE_MULTI.covers(&caller));
+        caller.attach_type = Some(At::TraceUprobeSession);
+        assert!(!KPROBE_SINGLE.covers(&caller) && KPROBE_MULTI.covers(&caller));
+
+        let mut caller = Caller::of(ProgType::StructOps);
+        assert!(ALL.covers(&caller) && !TCP_CA.covers(&caller));
+        caller.target = Some("tcp_congestion_ops");
+        assert!(TCP_CA.covers(&caller));
+    }
+
+    #[test]
+    fn infrared_and_extensions_stand_apart() {
+        assert!(!ALL.covers(&Caller::of(ProgType::LircMode2)));
+        assert!(!ALL.covers(&Caller::of(ProgType::Ext)));
+        assert!(ALL.covers(&Caller::of(ProgType::Netfilter)));
+    }
+}

@@ -1,0 +1,184 @@
+use super::*;
+use crate::spec::{AttachType, ProgType};
+
+fn allowed(caller: &Caller<'_>) -> usize {
+    helpers()
+        .iter()
+        .filter(|helper| !helper.effects.contains(Effects::OPTIONAL))
+        .filter(|helper| helper.prototype(caller).is_some())
+        .count()
+}
+
+#[test]
+fn numbers_are_dense_and_names_lead_back() {
+    for (at, row) in (1..).zip(helpers()) {
+        let name = row.name;
+        assert_eq!(row.id, HelperId(at), "{name}");
+        assert_eq!(helper(row.id).map(|found| found.name), Some(name));
+        assert_eq!(
+            helper_by_name(name).map(|found| found.id),
+            Some(row.id),
+            "names are unique"
+        );
+        assert!(!row.prototypes.is_empty(), "{name}");
+    }
+    assert!(helper(HelperId(0)).is_none());
+    assert!(helper(HelperId(212)).is_none());
+    assert_eq!(
+        helper_by_name("bpf_loop").map(|helper| helper.id),
+        Some(id::r#loop)
+    );
+    assert!(helper_by_name("bpf_bpf_loop").is_none());
+}
+
+#[test]
+fn the_declaration_is_that_of_the_uapi_header() {
+    let lookup = helper(id::map_lookup_elem).unwrap();
+    assert_eq!(
+        lookup.declaration(),
+        "void *bpf_map_lookup_elem(struct bpf_map *map, const void *key)"
+    );
+    for helper in helpers() {
+        assert!(
+            helper.returns.ends_with(['*', ' ']),
+            "{}",
+            helper.declaration()
+        );
+        assert!(!helper.parameters.is_empty(), "{}", helper.declaration());
+    }
+}
+
+/// `check_func_proto` of the kernel's verifier, applied to the table.
+#[test]
+fn every_prototype_is_sound() {
+    for helper in helpers() {
+        for prototype in helper.prototypes {
+            let name = helper.name;
+            assert!(prototype.args.len() <= 5, "{name}");
+            assert!(
+                prototype
+                    .args
+                    .iter()
+                    .filter(|arg| arg.is_raw_memory())
+                    .count()
+                    <= 1,
+                "{name}"
+            );
+            assert!(
+                !prototype.args.first().is_some_and(|arg| arg.kind.is_size()),
+                "{name}"
+            );
+            for (at, arg) in prototype.args.iter().enumerate() {
+                let fixed = arg.flags.contains(TypeFlags::MEM_FIXED_SIZE);
+                let sized = prototype
+                    .args
+                    .get(at + 1)
+                    .is_some_and(|next| next.kind.is_size());
+                let memory = arg.kind == ArgKind::PtrToMem;
+                assert_eq!(
+                    sized,
+                    memory && !fixed,
+                    "{name}: a size follows memory, and only memory"
+                );
+                assert_eq!(matches!(arg.detail, Detail::Size(_)), fixed, "{name}");
+                let access = TypeFlags::MEM_RDONLY | TypeFlags::MEM_WRITE;
+                assert!(
+                    !memory || arg.flags.intersects(access),
+                    "{name}: memory is read or written"
+                );
+            }
+        }
+    }
+}
+
+/// The numbers of helpers that Linux 6.18.44 on x86-64, built without
+/// `override_return`, `probe_write_user` and infrared, allows to root.
+#[test]
+fn each_type_may_call_as_many_as_in_the_kernel() {
+    use AttachType as At;
+    use ProgType as P;
+    let expected = [
+        (P::SocketFilter, None, 88),
+        (P::Kprobe, None, 81),
+        (P::SchedCls, None, 139),
+        (P::SchedAct, None, 139),
+        (P::Tracepoint, None, 81),
+        (P::Xdp, None, 104),
+        (P::PerfEvent, None, 83),
+        (P::CgroupSkb, None, 103),
+        (P::CgroupSock, None, 82),
+        (P::LwtIn, None, 90),
+        (P::LwtOut, None, 89),
+        (P::LwtXmit, None, 104),
+        (P::SockOps, Some(At::CgroupSockOps), 97),
+        (P::SkSkb, None, 97),
+        (P::CgroupDevice, Some(At::CgroupDevice), 78),
+        (P::SkMsg, None, 93),
+        (P::RawTracepoint, None, 81),
+        (P::CgroupSockAddr, Some(At::CgroupInet4Connect), 97),
+        (P::CgroupSockAddr, Some(At::CgroupInet4Bind), 96),
+        (P::CgroupSockAddr, Some(At::CgroupUdp4Recvmsg), 94),
+        (P::LwtSeg6local, None, 92),
+        (P::SkReuseport, None, 79),
+        (P::FlowDissector, None, 83),
+        (P::CgroupSysctl, Some(At::CgroupSysctl), 83),
+        (P::RawTracepointWritable, None, 81),
+        (P::CgroupSockopt, Some(At::CgroupSetsockopt), 84),
+        (P::CgroupSockopt, Some(At::CgroupGetsockopt), 82),
+        (P::Tracing, Some(At::TraceRawTp), 96),
+        (P::Tracing, Some(At::TraceFentry), 99),
+        (P::Tracing, Some(At::TraceIter), 98),
+        (P::StructOps, None, 74),
+        (P::Lsm, Some(At::LsmMac), 104),
+        (P::Lsm, Some(At::LsmCgroup), 103),
+        (P::SkLookup, Some(At::SkLookup), 85),
+        (P::Syscall, None, 99),
+        (P::Netfilter, Some(At::Netfilter), 74),
+    ];
+    for (prog_type, attach, count) in expected {
+        let caller = Caller {
+            attach_type: prog_type.attach_type(attach),
+            ..Caller::of(prog_type)
+        };
+        assert_eq!(allowed(&caller), count, "{prog_type} {attach:?}");
+    }
+}
+
+#[test]
+fn the_prototype_depends_on_the_caller() {
+    let cookie = helper(id::get_socket_cookie).unwrap();
+    let first = |prog_type| {
+        cookie
+            .prototype(&Caller::of(prog_type))
+            .map(|found| found.args[0].kind)
+    };
+    assert_eq!(first(ProgType::SchedCls), Some(ArgKind::PtrToCtx));
+    assert_eq!(
+        first(ProgType::Syscall),
+        Some(ArgKind::PtrToBtfIdSockCommon)
+    );
+    assert_eq!(first(ProgType::Tracepoint), None);
+}
+
+#[test]
+fn spot_checks() {
+    let strtol = &helper(id::strtol).unwrap().prototypes[0];
+    assert_eq!(strtol.args[3].detail, Detail::Size(8));
+    assert_eq!(
+        strtol.args[3].bits(),
+        4 | 1 << 15 | 1 << 18 | 1 << 25 | 1 << 26
+    );
+    let reserve = helper(id::ringbuf_reserve).unwrap();
+    assert!(reserve.effects.contains(Effects::ACQUIRES));
+    assert_eq!(
+        reserve.prototypes[0].ret.bits(),
+        1286,
+        "RET_PTR_TO_RINGBUF_MEM_OR_NULL"
+    );
+    assert!(helper(id::ringbuf_submit).unwrap().prototypes[0].releases());
+    let task = helper(id::get_current_task_btf).unwrap().prototypes[0].ret;
+    assert_eq!(
+        (task.bits(), task.detail),
+        (1_048_584, Detail::Struct("task_struct"))
+    );
+}

@@ -1,0 +1,25 @@
+//! What the kernel (Linux 6.18 on x86-64) promises to BPF programs, as tables.
+//!
+//! Nothing here runs anything: a row states a fact, and the layers above expand
+//! the columns that they know. The object loader reads section names and map
+//! types, the virtual machine binds helper bodies, the verifier reads argument
+//! kinds, context fields and return ranges. Where a fact can be asked of a
+//! running kernel it was, and the table agrees with the answer.
+
+mod attach_type;
+pub mod context;
+mod flags;
+pub mod helpers;
+pub mod limits;
+mod map_type;
+mod numbered;
+mod prog_type;
+mod section;
+
+pub use attach_type::AttachType;
+pub use flags::*;
+pub use map_type::{EntriesRule, Holds, KeyRule, MapType, MapTypeInfo, ValueRule};
+pub use prog_type::{
+    AttachRule, ContextKind, Family, PacketAccess, ProgType, ProgTypeInfo, ReturnRule, Traits,
+};
+pub use section::{Section, SectionFlags, SectionRule, section_rules};

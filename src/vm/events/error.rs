@@ -1,0 +1,230 @@
+//! What can be wrong with an event, and what to do about it.
+
+use thiserror::Error;
+
+use super::value::FieldValue;
+use crate::util::Errno;
+
+/// Text that is no value: `FIELD=VALUE`, hexadecimal bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("at byte {at}: expected {expected}")]
+pub struct TextError {
+    /// The byte of the text where it happened.
+    pub at: usize,
+    /// What should stand there.
+    pub expected: &'static str,
+}
+
+impl TextError {
+    pub(super) const fn new(at: usize, expected: &'static str) -> Self {
+        Self { at, expected }
+    }
+
+    /// The same, counted from `by` bytes earlier.
+    pub(super) const fn moved(self, by: usize) -> Self {
+        Self {
+            at: self.at + by,
+            ..self
+        }
+    }
+}
+
+/// Why an event can't be made, changed or placed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EventError {
+    /// A line of a tracefs `format` file makes no sense.
+    #[error("format of {event}, line {line}, column {column}: {problem}")]
+    Format {
+        /// The event, or what is known of it.
+        event: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in bytes, from 1.
+        column: usize,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// Nothing says how this event's record is laid out.
+    #[error("no layout for tracepoint {event}: {}", .tried.join("; "))]
+    NoLayout {
+        /// `group/name`.
+        event: String,
+        /// What was looked for, and what came of it; the last says what to do.
+        tried: Vec<String>,
+    },
+    /// A declared layout or an attach point that can't be.
+    #[error("{event}: {problem}")]
+    Declaration {
+        /// The event.
+        event: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// There is no such field.
+    #[error("{event} has no field `{field}`; it has {}", listed(.known))]
+    NoField {
+        /// The event.
+        event: String,
+        /// The name or path asked for.
+        field: String,
+        /// The fields that there are, those with the nearest name first.
+        known: Vec<String>,
+    },
+    /// The value does not fit the field.
+    #[error("{event}: field `{field}` {problem}")]
+    Value {
+        /// The event.
+        event: String,
+        /// The name or path as it was given.
+        field: String,
+        /// Why not.
+        problem: ValueProblem,
+    },
+    /// Text that is no value.
+    #[error("`{text}` {error}")]
+    Text {
+        /// The text.
+        text: String,
+        /// Where and why.
+        error: TextError,
+    },
+    /// The kernel does not run this type of program on this event.
+    #[error("{event} can't run a program of type {prog_type}: {reason}")]
+    WrongProgram {
+        /// The event.
+        event: String,
+        /// The program's type.
+        prog_type: String,
+        /// Which types it runs, or what is missing.
+        reason: String,
+    },
+    /// The kernel refuses these bytes.
+    #[error("{event}: {errno}: {reason}")]
+    Refused {
+        /// The event.
+        event: String,
+        /// The kernel's errno.
+        errno: Errno,
+        /// What it checks.
+        reason: String,
+    },
+    /// The machine has no address left.
+    #[error(transparent)]
+    Space(#[from] crate::vm::memory::SpaceFull),
+}
+
+/// Why a value does not fit a field; reads as the continuation of "field `x`".
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ValueProblem {
+    /// A number out of range.
+    #[error("has {bits} bits, which {value} does not fit into ({min} to {max})")]
+    Range {
+        /// The number.
+        value: i128,
+        /// The field's width in bits.
+        bits: u32,
+        /// The smallest number that it holds, seen as signed.
+        min: i128,
+        /// The largest, seen as unsigned.
+        max: i128,
+    },
+    /// Text, bytes or a list that is too long.
+    #[error("has room for {room} {unit}, but {len} were given; nothing is cut off silently")]
+    TooLong {
+        /// How many fit.
+        room: usize,
+        /// How many were given.
+        len: usize,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// Bytes for something that is not as long.
+    #[error("is {size} bytes long, but {len} were given")]
+    Length {
+        /// The field's size.
+        size: usize,
+        /// How many were given.
+        len: usize,
+    },
+    /// A value of another kind.
+    #[error("takes {wanted}, not {given}")]
+    Kind {
+        /// What it takes.
+        wanted: &'static str,
+        /// What was given.
+        given: FieldValue,
+    },
+    /// The field is not for a test to set.
+    #[error("can't be set: {0}")]
+    Fixed(&'static str),
+}
+
+/// The first names of a list, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 24;
+    match names {
+        [] => "no fields".to_owned(),
+        names if names.len() <= SHOWN => names.join(", "),
+        names => {
+            let shown: Vec<_> = names.iter().take(SHOWN).map(String::as_str).collect();
+            format!("{} and {} more", shown.join(", "), names.len() - SHOWN)
+        }
+    }
+}
+
+/// Sorts names by how near they are to the one that was asked for.
+pub(super) fn nearest_first(asked: &str, mut names: Vec<String>) -> Vec<String> {
+    // Equal distances keep their order.
+    names.sort_by_cached_key(|name| distance(asked, name));
+    names
+}
+
+/// Levenshtein's distance, on bytes; 0 to start with for a name that contains the
+/// other.
+fn distance(a: &str, b: &str) -> usize {
+    if !a.is_empty() && !b.is_empty() && (a.contains(b) || b.contains(a)) {
+        return 1;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (y, cell) in b.bytes().zip(row.iter_mut().skip(1)) {
+            let best = (diagonal + usize::from(x != y))
+                .min(left + 1)
+                .min(*cell + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_levenshteins() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("same", "same"), 1);
+        assert_eq!(distance("flaw", "lawn"), 2);
+    }
+
+    #[test]
+    fn the_nearest_name_comes_first() {
+        let names = ["fd", "buf", "count"].map(String::from).to_vec();
+        assert_eq!(nearest_first("cuont", names)[0], "count");
+    }
+
+    #[test]
+    fn long_lists_are_cut_visibly() {
+        let names: Vec<_> = (0..30).map(|i| format!("f{i}")).collect();
+        assert!(listed(&names).ends_with("f23 and 6 more"));
+        assert_eq!(listed(&[]), "no fields");
+    }
+}

@@ -1,0 +1,385 @@
+//! The text of a tracefs `format` file (`events/<group>/<name>/format`, written by
+//! `f_show` in `kernel/trace/trace_events.c`).
+//!
+//! ```text
+//! name: sched_process_exec
+//! ID: 365
+//! format:
+//! <TAB>field:__data_loc char[] filename;<TAB>offset:8;<TAB>size:4;<TAB>signed:0;
+//!
+//! print fmt: "…", …
+//! ```
+
+use super::error::EventError;
+use super::layout::{HIDDEN, Layout, Source};
+use super::shape::{Field, Shape, Storage};
+use super::syscall;
+
+impl Layout {
+    /// Reads a `format` file. The text does not say which group the event belongs
+    /// to (`sched`), so the caller does; `print fmt` is passed over.
+    ///
+    /// # Errors
+    /// [`EventError::Format`] with line and column.
+    pub fn from_format(group: &str, text: &str) -> Result<Self, EventError> {
+        let mut parser = Parser {
+            event: format!("{group}/?"),
+            line: 0,
+        };
+        let mut name = None;
+        let mut in_format = false;
+        let mut fields: Vec<Field> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            parser.line = index + 1;
+            if line.trim().is_empty() || line.starts_with("ID:") {
+                continue;
+            }
+            if let Some(rest) = line.strip_prefix("name:") {
+                parser.event = format!("{group}/{}", rest.trim());
+                name = Some(rest.trim());
+            } else if line.trim_end() == "format:" {
+                in_format = true;
+            } else if line.starts_with("print fmt:") {
+                break;
+            } else if !in_format {
+                return parser.error(line, line, "`name:`, `ID:` or `format:`");
+            } else {
+                let field = parser.field(line)?;
+                if let Some(other) = fields.iter().find(|other| other.name == field.name) {
+                    let problem = format!("second field `{}`", other.name);
+                    return Err(parser.at(1, problem));
+                }
+                fields.push(field);
+            }
+        }
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            parser.line = 1;
+            return Err(parser.at(
+                1,
+                "no line `name: …`; is this a tracefs format file?".into(),
+            ));
+        };
+        if !in_format {
+            return Err(parser.at(
+                1,
+                "no line `format:`; is this a tracefs format file?".into(),
+            ));
+        }
+        let full = format!("{group}/{name}");
+        let layout = Self::of_fields(full, fields, Source::Format);
+        Ok(match syscall::Side::of(group, name) {
+            Some(side) => side.adapt(layout),
+            None => layout,
+        })
+    }
+}
+
+struct Parser {
+    event: String,
+    line: usize,
+}
+
+impl Parser {
+    fn at(&self, column: usize, problem: String) -> EventError {
+        EventError::Format {
+            event: self.event.clone(),
+            line: self.line,
+            column,
+            problem,
+        }
+    }
+
+    /// "Expected …" at the start of `rest`, a tail of `line`.
+    fn error<T>(&self, line: &str, rest: &str, expected: &str) -> Result<T, EventError> {
+        let column = line.len() - rest.len() + 1;
+        let found = rest.split(['\t', ';']).next().unwrap_or_default().trim();
+        let problem = if found.is_empty() {
+            format!("expected {expected}")
+        } else {
+            format!("expected {expected}, found `{found}`")
+        };
+        Err(self.at(column, problem))
+    }
+
+    /// One line `field:…; offset:…; size:…; signed:…;`.
+    fn field(&self, line: &str) -> Result<Field, EventError> {
+        let rest = line.trim_start();
+        let Some(rest) = rest.strip_prefix("field:") else {
+            return self.error(line, rest, "`field:`");
+        };
+        let Some((declaration, rest)) = rest.split_once(';') else {
+            return self.error(line, rest, "a declaration that ends with `;`");
+        };
+        let (offset, rest) = self.number(line, rest, "offset:")?;
+        let (size, rest) = self.number(line, rest, "size:")?;
+        // Kernels before 2.6.33 did not write it.
+        let signed = match rest.trim() {
+            "" => 0,
+            _ => self.number(line, rest, "signed:")?.0,
+        };
+        let start = line.len() - line.trim_start().len() + "field:".len() + 1;
+        Declared::parse(declaration)
+            .and_then(|declared| declared.field(offset, size, signed != 0))
+            .map_err(|problem| self.at(start, problem))
+    }
+
+    /// `key` and its number, up to the `;`.
+    fn number<'a>(
+        &self,
+        line: &str,
+        rest: &'a str,
+        key: &str,
+    ) -> Result<(u32, &'a str), EventError> {
+        let rest = rest.trim_start();
+        let Some(after) = rest.strip_prefix(key) else {
+            return self.error(line, rest, &format!("`{key}`"));
+        };
+        let Some((digits, tail)) = after.split_once(';') else {
+            return self.error(line, after, "a number and `;`");
+        };
+        match digits.trim().parse() {
+            // The offset is 16 bits wide wherever the kernel keeps it.
+            Ok(number) if number <= 0xffff => Ok((number, tail)),
+            _ => self.error(line, after, "a number below 65536"),
+        }
+    }
+}
+
+/// A C declaration, taken apart: `__data_loc`, type, name, dimensions.
+struct Declared<'a> {
+    storage: Storage,
+    /// The type's words without dimensions, as they stand.
+    ctype: &'a str,
+    name: &'a str,
+    /// What stands in brackets; empty for none.
+    dimensions: Vec<&'a str>,
+}
+
+impl<'a> Declared<'a> {
+    fn parse(text: &'a str) -> Result<Self, String> {
+        let text = text.trim();
+        let (storage, text) = match text.split_once(' ') {
+            Some(("__data_loc", rest)) => (Storage::DataLoc, rest.trim()),
+            Some(("__rel_loc", rest)) => (Storage::RelLoc, rest.trim()),
+            _ => (Storage::Inline, text),
+        };
+        let bad = || format!("`{text}` is no declaration of a field");
+        let (before, mut dimensions) = brackets(text).ok_or_else(bad)?;
+        let cut = before
+            .rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .ok_or_else(bad)?;
+        let (ctype, name) = before.split_at_checked(cut + 1).ok_or_else(bad)?;
+        let (ctype, inner) = brackets(ctype.trim()).ok_or_else(bad)?;
+        dimensions.extend(inner);
+        if name.is_empty() || ctype.is_empty() {
+            return Err(bad());
+        }
+        Ok(Self {
+            storage,
+            ctype,
+            name,
+            dimensions,
+        })
+    }
+
+    fn field(&self, offset: u32, size: u32, signed: bool) -> Result<Field, String> {
+        let name = self.name.to_owned();
+        if self.storage != Storage::Inline {
+            if size != 4 {
+                return Err(format!(
+                    "`{name}` is a location of 4 bytes, but its size is {size}"
+                ));
+            }
+            let prefix = match self.storage {
+                Storage::RelLoc => "__rel_loc_",
+                Storage::DataLoc | Storage::Inline => "__data_loc_",
+            };
+            return Ok(Field {
+                aliases: vec![format!("{prefix}{name}")],
+                name,
+                offset,
+                // A type whose size is not known is bytes.
+                shape: self.element(None, signed),
+                storage: self.storage,
+            });
+        }
+        if offset < HIDDEN && offset.saturating_add(size) > HIDDEN {
+            return Err(format!(
+                "`{name}` reaches over the end of the common header (8 bytes)"
+            ));
+        }
+        let shape = if self.dimensions.is_empty() {
+            self.element(Some(size), signed)
+        } else {
+            self.array(size, signed)
+        };
+        Ok(Field::inline(name, offset, shape))
+    }
+
+    /// An array of this size in all.
+    fn array(&self, size: u32, signed: bool) -> Shape {
+        let count = self
+            .dimensions
+            .iter()
+            .try_fold(1u32, |product, text| {
+                product.checked_mul(text.trim().parse().ok()?)
+            })
+            .filter(|count| *count != 0 && size.is_multiple_of(*count));
+        if let Some(count) = count {
+            return self.element(Some(size / count), signed).times(count);
+        }
+        // `[TASK_COMM_LEN]` or `[]`: the type must say how long an element is.
+        let element = self.element(None, signed);
+        let len = element.size().max(1);
+        match &element {
+            Shape::Opaque { .. } => Shape::Opaque { size },
+            _ if size.is_multiple_of(len) => element.times(size / len),
+            _ => Shape::Opaque { size },
+        }
+    }
+
+    /// The shape of what the type's words say; of one element where it is an array.
+    fn element(&self, size: Option<u32>, signed: bool) -> Shape {
+        let mut words: Vec<_> = self.ctype.split_whitespace().collect();
+        words.retain(|word| !matches!(*word, "const" | "volatile" | "__user" | "__rcu"));
+        if self.ctype.ends_with('*') && matches!(size, None | Some(8)) {
+            return Shape::Pointer;
+        }
+        if words == ["char"] && matches!(size, None | Some(1)) {
+            return Shape::Char;
+        }
+        let known = size.or_else(|| c_size(&words));
+        match (known, words.first()) {
+            (Some(size), Some(&("struct" | "union"))) => Shape::Opaque { size },
+            (Some(size), _) => Shape::number(size, signed),
+            (None, _) => Shape::Opaque { size: 1 },
+        }
+    }
+}
+
+/// Cuts `[a][b]` off the end.
+fn brackets(text: &str) -> Option<(&str, Vec<&str>)> {
+    let mut rest = text.trim_end();
+    let mut found = Vec::new();
+    while let Some(inner) = rest.strip_suffix(']') {
+        let (before, dimension) = inner.rsplit_once('[')?;
+        found.push(dimension);
+        rest = before.trim_end();
+    }
+    Some((rest, found))
+}
+
+/// The size of a C scalar on 64-bit Linux, by its words.
+fn c_size(words: &[&str]) -> Option<u32> {
+    let longs = words.iter().filter(|word| **word == "long").count();
+    Some(match words.iter().rfind(|word| **word != "signed")? {
+        _ if longs > 0 => 8,
+        &("char" | "bool" | "_Bool" | "u8" | "s8" | "__u8" | "__s8" | "uint8_t" | "int8_t") => 1,
+        &("short" | "u16" | "s16" | "__u16" | "__s16" | "__be16" | "__le16" | "uint16_t"
+        | "int16_t") => 2,
+        &("int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__be32" | "__le32"
+        | "uint32_t" | "int32_t" | "pid_t" | "uid_t" | "gid_t" | "dev_t" | "gfp_t") => 4,
+        &("u64" | "s64" | "__u64" | "__s64" | "__be64" | "__le64" | "uint64_t" | "int64_t"
+        | "size_t" | "ssize_t" | "loff_t" | "sector_t") => 8,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXEC: &str = "name: sched_process_exec\nID: 365\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:__data_loc char[] filename;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:pid_t pid;\toffset:12;\tsize:4;\tsigned:1;\n\
+        \tfield:pid_t old_pid;\toffset:16;\tsize:4;\tsigned:1;\n\n\
+        print fmt: \"filename=%s\", __get_str(filename)\n";
+
+    #[test]
+    fn a_format_file_becomes_fields() {
+        let layout = Layout::from_format("sched", EXEC).unwrap();
+        assert_eq!(layout.name, "sched/sched_process_exec");
+        assert_eq!(
+            (layout.size, layout.data_offset, layout.readable),
+            (20, 20, 20)
+        );
+        let own: Vec<_> = layout.own_fields().collect();
+        assert_eq!(own.len(), 3);
+        assert_eq!(own[0].storage, Storage::DataLoc);
+        assert_eq!(own[0].shape, Shape::Char);
+        assert!(own[0].is_named("__data_loc_filename"));
+        assert_eq!(
+            own[2].shape,
+            Shape::Int {
+                size: 4,
+                signed: true
+            }
+        );
+    }
+
+    fn shape(declaration: &str, size: u32) -> (String, Shape) {
+        let field = Declared::parse(declaration)
+            .unwrap()
+            .field(16, size, false)
+            .unwrap();
+        (field.name, field.shape)
+    }
+
+    #[test]
+    fn declarations_of_every_form() {
+        let u = |size| Shape::number(size, false);
+        for (text, size, name, wanted) in [
+            ("unsigned long args[6]", 48, "args", u(8).times(6)),
+            (
+                "char comm[TASK_COMM_LEN]",
+                16,
+                "comm",
+                Shape::Char.times(16),
+            ),
+            ("__u8 m[2][3]", 6, "m", u(1).times(6)),
+            ("const char * buf", 8, "buf", Shape::Pointer),
+            ("void *ptr", 8, "ptr", Shape::Pointer),
+            ("struct in6_addr ip", 16, "ip", Shape::Opaque { size: 16 }),
+            ("enum zone_type zone", 4, "zone", u(4)),
+            ("u32 buf[]", 0, "buf", u(4).times(0)),
+            ("__rel_loc unsigned int[] xs", 4, "xs", u(4)),
+            (
+                "__data_loc cpumask_t mask",
+                4,
+                "mask",
+                Shape::Opaque { size: 1 },
+            ),
+            ("unsigned char c", 1, "c", u(1)),
+        ] {
+            assert_eq!(shape(text, size), (name.to_owned(), wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_say_line_and_column() {
+        let error = |text: &str| Layout::from_format("g", text).unwrap_err().to_string();
+        assert_eq!(
+            error(&EXEC.replace("offset:12", "ofset:12")),
+            "format of g/sched_process_exec, line 10, column 19: expected `offset:`, \
+             found `ofset:12`"
+        );
+        assert_eq!(
+            error(&EXEC.replace("size:4;\tsigned:1;\n\nprint", "size:x;\tsigned:1;\n\nprint")),
+            "format of g/sched_process_exec, line 11, column 39: expected a number below 65536, \
+             found `x`"
+        );
+        assert_eq!(
+            error(&EXEC.replace("field:pid_t pid", "field:pid")),
+            "format of g/sched_process_exec, line 10, column 8: `pid` is no declaration of a field"
+        );
+        assert!(error(&EXEC.replace("old_pid", "pid")).contains("line 11, column 1: second field"));
+        assert!(error("").contains("line 1, column 1: no line `name: …`"));
+        assert!(error("name: x\n").contains("no line `format:`"));
+        assert!(error("hello").contains("expected `name:`"));
+        assert!(error("name: x\nformat:\n\tfield:u64 a;\toffset:4;\tsize:8;\n").contains("header"));
+    }
+}

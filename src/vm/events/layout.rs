@@ -1,0 +1,156 @@
+//! How the record of a tracepoint, or any other context, is laid out: its fields
+//! with their names, and where data of variable length goes.
+
+use super::error::{EventError, nearest_first};
+use super::shape::{Field, Part, Shape, Storage, find};
+use super::value::FieldValue;
+
+/// The first bytes of a tracepoint's context, which belong to the kernel: it keeps
+/// its pointer to the registers there while programs run
+/// (`perf_trace_run_bpf_submit`, `kernel/events/core.c`).
+pub const HIDDEN: u32 = 8;
+
+/// Where a layout came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The struct of this name in the kernel's BTF.
+    Btf(String),
+    /// A tracefs `format` file.
+    Format,
+    /// The table of system calls.
+    Syscalls,
+    /// The parameters of this function or of the tracepoint's probe in BTF.
+    Prototype(String),
+    /// The test itself.
+    Declared,
+    /// The table of context structs.
+    Context,
+}
+
+/// The fields of a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// What it is called: `sched/sched_switch` for a tracepoint, the struct's name
+    /// for a context.
+    pub name: String,
+    /// The fields in order of offset. Those that all records share
+    /// (`common_type`, …) are among them.
+    pub fields: Vec<Field>,
+    /// Size of the fixed part of a record in bytes, as `sizeof` counts it.
+    pub size: u32,
+    /// Where data of variable length begins: `offsetof(…, __data)`.
+    pub data_offset: u32,
+    /// Bytes at the start that a program can't read.
+    pub hidden: u32,
+    /// Size of what a program gets where that is not the record: system-call
+    /// tracepoints hand it a struct of their own.
+    pub context_size: Option<u32>,
+    /// The bytes that a program may read at constant offsets; one that reads
+    /// beyond them loads, but the kernel won't attach it (`trace_event_get_offsets`,
+    /// `kernel/trace/trace_events.c`).
+    pub readable: u32,
+    /// Where the layout came from.
+    pub source: Source,
+    /// What fields hold unless they are set: the number of a system call.
+    pub defaults: Vec<(String, FieldValue)>,
+}
+
+impl Layout {
+    /// Lays out fields that have their offsets: the fixed part ends with the last of
+    /// them, padded to the strictest alignment.
+    pub(super) fn of_fields(name: String, fields: Vec<Field>, source: Source) -> Self {
+        let end = fields.iter().map(Field::end).max().unwrap_or(0);
+        let align = fields.iter().map(field_align).max().unwrap_or(1);
+        let last = fields.last().map_or(0, Field::end);
+        Self {
+            name,
+            size: end.checked_next_multiple_of(align.max(1)).unwrap_or(end),
+            data_offset: end,
+            hidden: HIDDEN,
+            context_size: None,
+            readable: last,
+            fields,
+            source,
+            defaults: Vec::new(),
+        }
+    }
+
+    /// The fields that this event has of its own, without those that all records
+    /// share.
+    pub fn own_fields(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| !is_common(field))
+    }
+
+    /// Whether records have data behind the fixed part.
+    #[must_use]
+    pub fn is_dynamic(&self) -> bool {
+        self.fields
+            .iter()
+            .any(|field| field.storage != Storage::Inline)
+    }
+
+    /// Whether there is a field of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.is_named(name))
+    }
+
+    /// The offset of the field of this name.
+    #[must_use]
+    pub fn offset(&self, name: &str) -> Option<u32> {
+        let field = self.fields.iter().find(|field| field.is_named(name));
+        field.map(|field| field.offset)
+    }
+
+    /// The field that a name or path begins with, and the part it leads to.
+    pub(super) fn part(&self, path: &str) -> Result<Part<'_>, EventError> {
+        find(&self.fields, path.trim()).ok_or_else(|| {
+            let (common, own): (Vec<_>, Vec<_>) = self.fields.iter().partition(|f| is_common(f));
+            let mut known = nearest_first(path, own.into_iter().flat_map(shown).collect());
+            known.extend(common.into_iter().flat_map(shown));
+            EventError::NoField {
+                event: self.name.clone(),
+                field: path.to_owned(),
+                known,
+            }
+        })
+    }
+}
+
+/// The alignment of what stands at a field's offset.
+fn field_align(field: &Field) -> u32 {
+    match field.storage {
+        Storage::Inline => field.shape.align(),
+        Storage::DataLoc | Storage::RelLoc => 4,
+    }
+}
+
+/// Whether all records have this field.
+pub(super) fn is_common(field: &Field) -> bool {
+    field.offset < HIDDEN && (field.name.starts_with("common_") || field.name == "ent")
+}
+
+/// A field's names, with the length of an array: `comm[16]`, `count (args[2])`.
+fn shown(field: &Field) -> Option<String> {
+    if field.name.starts_with("__pad") {
+        return None;
+    }
+    let mut text = field.name.clone();
+    if let (Storage::Inline, Shape::Array { count, .. }) = (field.storage, &field.shape) {
+        text.push_str(&format!("[{count}]"));
+    }
+    if !field.aliases.is_empty() {
+        text.push_str(&format!(" ({})", field.aliases.join(", ")));
+    }
+    Some(text)
+}
+
+/// The header of every record (`struct trace_entry`, `include/linux/trace_events.h`).
+pub(super) fn common_fields() -> Vec<Field> {
+    vec![
+        Field::inline("common_type", 0, Shape::number(2, false)),
+        Field::inline("common_flags", 2, Shape::number(1, false)),
+        Field::inline("common_preempt_count", 3, Shape::number(1, false)),
+        Field::inline("common_pid", 4, Shape::number(4, true)),
+    ]
+}

@@ -1,0 +1,148 @@
+//! Layouts from BTF, from format files and from the table of system calls, compared
+//! for every tracepoint of the running kernel.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use super::context;
+use super::layout::Layout;
+use super::shape::{Field, Shape, Storage};
+use crate::btf::{Btf, Kind};
+use crate::spec::ProgType;
+
+/// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
+/// in a mount namespace of its own, so that the machine stays as it is.
+fn formats() -> Result<BTreeMap<(String, String), String>, String> {
+    const SCRIPT: &str = "mount -t tracefs none /sys/kernel/tracing || exit 3
+        cd /sys/kernel/tracing/events || exit 3
+        for f in */*/format; do echo \"### $f\"; cat $f; done";
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", SCRIPT])
+        .output()
+        .map_err(|error| format!("no unshare: {error}"))?;
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(format!("no private tracefs (root?): {error}"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let files = text.split("### ").skip(1).filter_map(|file| {
+        let (path, format) = file.split_once('\n')?;
+        let mut parts = path.split('/');
+        Some(((parts.next()?.into(), parts.next()?.into()), format.into()))
+    });
+    Ok(files.collect())
+}
+
+fn kernel_btf() -> Result<Btf, String> {
+    let bytes = std::fs::read("/sys/kernel/btf/vmlinux").map_err(|e| e.to_string())?;
+    Btf::parse(&bytes).map_err(|error| error.to_string())
+}
+
+/// What must agree: name, place, size, whether it lies behind the fixed part.
+fn essence(layout: &Layout) -> Vec<(&str, u32, u32, Storage)> {
+    let fields = layout.fields.iter().filter(|field| field.name != "ent");
+    fields
+        .map(|field| (&*field.name, field.offset, field.size(), field.storage))
+        .collect()
+}
+
+/// Whether two shapes read the same bytes the same way, as far as both know.
+fn shapes_agree(a: &Field, b: &Field) -> bool {
+    fn agree(a: &Shape, b: &Shape) -> bool {
+        match (a, b) {
+            (Shape::Opaque { .. } | Shape::Struct { .. }, _)
+            | (_, Shape::Opaque { .. } | Shape::Struct { .. }) => true,
+            (Shape::Array { element: x, .. }, Shape::Array { element: y, .. }) => {
+                x.size() == y.size() && agree(x, y)
+            }
+            // An enum's sign is a matter of taste: the format file says what
+            // is_signed_type() finds, BTF what its values need.
+            (Shape::Int { size: x, .. }, Shape::Int { size: y, .. }) => x == y,
+            // typedefs hide pointers and chars from the format file.
+            (x, y) => x.size() == y.size(),
+        }
+    }
+    a.storage != Storage::Inline || agree(&a.shape, &b.shape)
+}
+
+#[test]
+fn btf_and_format_files_agree() {
+    let (formats, btf) = match formats().and_then(|formats| Ok((formats, kernel_btf()?))) {
+        Ok(found) => found,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let (mut same, mut unknown, mut sizes) = (0, Vec::new(), Vec::new());
+    for ((group, name), text) in &formats {
+        let format = Layout::from_format(group, text).unwrap_or_else(|error| panic!("{error}"));
+        if group == "syscalls" {
+            continue;
+        }
+        match Layout::from_btf(&btf, group, name) {
+            Err(error) => unknown.push(error.to_string()),
+            Ok(layout) => {
+                assert_eq!(essence(&layout), essence(&format), "{group}/{name}");
+                let fields = layout.fields.iter().filter(|field| field.name != "ent");
+                for (a, b) in fields.zip(&format.fields) {
+                    assert!(shapes_agree(a, b), "{group}/{name}: {a:?} {b:?}");
+                }
+                let (a, b) = (&layout, &format);
+                assert_eq!(
+                    (a.readable, a.hidden),
+                    (b.readable, b.hidden),
+                    "{group}/{name}"
+                );
+                if (a.size, a.data_offset) != (b.size, b.data_offset) {
+                    sizes.push(format!(
+                        "{group}/{name}: {} {} {} {}",
+                        a.size, b.size, a.data_offset, b.data_offset
+                    ));
+                }
+                same += 1;
+            }
+        }
+    }
+    eprintln!("{same} tracepoints agree, {} are not in BTF", unknown.len());
+    for error in &unknown {
+        eprintln!("  {error}");
+    }
+    assert!(sizes.is_empty(), "{sizes:#?}");
+    let others = unknown.iter().filter(|error| !error.contains(" ftrace/"));
+    assert!(same > 20 * others.count(), "{unknown:#?}");
+}
+
+#[test]
+fn contexts_are_laid_out_as_the_kernels_btf_says() {
+    let btf = match kernel_btf() {
+        Ok(btf) => btf,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let mut checked = 0;
+    for prog_type in ProgType::ALL {
+        let Some(layout) = context::layout(prog_type.info().context) else {
+            continue;
+        };
+        let Some(ty) = btf.find(&layout.name, Kind::Struct) else {
+            continue;
+        };
+        assert_eq!(ty.size(), Some(layout.size), "{}", layout.name);
+        // An x86 kernel is needed to check x86 registers.
+        if layout.name == "pt_regs" && layout.offset("r15").is_none() {
+            continue;
+        }
+        for field in &layout.fields {
+            let found = btf
+                .field(ty.id(), &field.name)
+                .unwrap_or_else(|e| panic!("{e}"));
+            let place = (u64::from(field.offset) * 8, u64::from(field.size()) * 8);
+            assert_eq!(
+                place,
+                (found.bit_offset, found.bit_size),
+                "{}.{}",
+                layout.name,
+                field.name
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 200, "{checked}");
+}

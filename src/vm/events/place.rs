@@ -1,0 +1,596 @@
+//! An event becomes memory: the context that `r1` points to, and what it points to
+//! in turn.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::context;
+use super::error::EventError;
+use super::event::{Body, Event, EventKind};
+use super::layout::Layout;
+use super::packet::{self, Prepared};
+use super::record::Values;
+use super::value::FieldValue;
+use super::window::{PacketRange, Window};
+use crate::spec::{ContextKind, PacketAccess, ProgType};
+use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
+
+/// The regions that an event takes while programs run on it.
+///
+/// Programs and helpers change them in place; read back what they did, then
+/// [`remove`](Placed::remove) them.
+#[derive(Debug)]
+pub struct Placed {
+    /// The context: what `r1` holds is its register value.
+    pub context: Address,
+    /// The packet, or the data between two pointers of the context.
+    pub packet: Option<PlacedPacket>,
+    /// Regions behind other pointers of the context: a socket, the flow's keys.
+    others: SmallVec<[(&'static str, Address); 2]>,
+}
+
+/// A packet in memory.
+#[derive(Debug)]
+pub struct PlacedPacket {
+    /// Headroom, metadata, packet and tailroom; only metadata and packet are
+    /// accessible.
+    pub region: Address,
+    /// What lies beyond the linear part: the fragments of a long XDP packet.
+    pub frags: Vec<u8>,
+    /// Where the packet begins, behind its metadata.
+    data_offset: usize,
+    /// Where the context has the pointers.
+    window: Window,
+    /// Whether programs may follow them.
+    access: PacketAccess,
+}
+
+impl Event {
+    /// Whether programs of this type run when this event fires.
+    #[must_use]
+    pub fn accepts(&self, prog_type: ProgType) -> bool {
+        let context = prog_type.info().context;
+        match self.kind() {
+            EventKind::Tracepoint => prog_type == ProgType::Tracepoint,
+            EventKind::RawTracepoint => {
+                context == ContextKind::RawTracepoint || prog_type == ProgType::Tracing
+            }
+            EventKind::Function => context == ContextKind::BtfArgs,
+            EventKind::Packet => packet::takes_packets(prog_type),
+            EventKind::Context(kind) => context == kind,
+            EventKind::Bytes => true,
+        }
+    }
+
+    /// Puts what a program of this type sees into a machine's memory.
+    ///
+    /// # Errors
+    /// [`EventError::WrongProgram`] for a type that does not run on this event,
+    /// [`EventError::Refused`] for a packet that the kernel would not take,
+    /// [`EventError::NoField`] for a field that this type's context does not have.
+    pub fn place(&self, prog_type: ProgType, space: &mut Space) -> Result<Placed, EventError> {
+        if !self.accepts(prog_type) {
+            return Err(EventError::WrongProgram {
+                event: self.name().to_owned(),
+                prog_type: prog_type.name().to_owned(),
+                reason: self.kind().runs().to_owned(),
+            });
+        }
+        let parts = match &self.body {
+            Body::Bytes(bytes) => Parts::of_bytes(bytes.clone(), 0),
+            Body::Fields {
+                layout,
+                values,
+                data,
+            } => Parts::of_fields(layout, values, data.as_deref()),
+            Body::Packet { bytes, meta, set } => {
+                let prepared =
+                    packet::prepare(self.name(), prog_type, bytes, meta, !set.is_empty())?;
+                Parts::of_packet(prog_type, prepared, set)?
+            }
+        };
+        parts.insert(prog_type, space)
+    }
+}
+
+impl EventKind {
+    /// Which programs run, in words.
+    const fn runs(self) -> &'static str {
+        match self {
+            Self::Tracepoint => "a tracepoint runs programs of type tracepoint",
+            Self::RawTracepoint => {
+                "a raw tracepoint runs raw_tracepoint programs and, as tp_btf, tracing ones"
+            }
+            Self::Function => "a function runs tracing and lsm programs",
+            Self::Packet => "packets run XDP, tc, socket filter, cgroup_skb, lwt, sk_* programs",
+            Self::Context(_) => "the context is that of another type",
+            Self::Bytes => "",
+        }
+    }
+}
+
+/// What is to be inserted.
+struct Parts {
+    context: Vec<u8>,
+    hidden: u32,
+    packet: Option<(Prepared, Window)>,
+    /// Offset of the pointer, name, bytes.
+    others: Vec<(u32, &'static str, Vec<u8>)>,
+}
+
+impl Parts {
+    const fn of_bytes(context: Vec<u8>, hidden: u32) -> Self {
+        Self {
+            context,
+            hidden,
+            packet: None,
+            others: Vec::new(),
+        }
+    }
+
+    fn of_fields(layout: &Layout, values: &Values, data: Option<&[u8]>) -> Self {
+        let packet = data.zip(Window::of(layout)).map(|(data, window)| {
+            let prepared = Prepared {
+                block: data.to_vec(),
+                end: data.len(),
+                ..Prepared::default()
+            };
+            (prepared, window)
+        });
+        Self {
+            packet,
+            ..Self::of_bytes(values.context(layout), layout.hidden)
+        }
+    }
+
+    fn of_packet(
+        prog_type: ProgType,
+        mut prepared: Prepared,
+        set: &[(String, FieldValue)],
+    ) -> Result<Self, EventError> {
+        let wrong = |reason: &str| EventError::WrongProgram {
+            event: "packet".to_owned(),
+            prog_type: prog_type.name().to_owned(),
+            reason: reason.to_owned(),
+        };
+        let layout = context::layout(prog_type.info().context)
+            .ok_or_else(|| wrong("its context has no fields"))?;
+        let window =
+            Window::of(&layout).ok_or_else(|| wrong("its context has no packet pointers"))?;
+        let mut values = Values::new(&layout);
+        for (field, value) in &prepared.fields {
+            // Each kind of context has some of them.
+            if layout.has(field) {
+                values.set(&layout, field, value)?;
+            }
+        }
+        for (field, value) in set {
+            values.set(&layout, field, value)?;
+        }
+        let mut others = Vec::new();
+        if let (Some(keys), Some(offset)) = (prepared.flow_keys.take(), layout.offset("flow_keys"))
+        {
+            others.push((offset, "flow_keys", keys));
+        }
+        if let (Some(fields), Some(offset), Some(sock)) = (
+            prepared.sock.take(),
+            layout.offset("sk"),
+            context::layout(ContextKind::Sock),
+        ) {
+            let mut values = Values::new(&sock);
+            for (field, value) in &fields {
+                values.set(&sock, field, value)?;
+            }
+            others.push((offset, "sk", values.context(&sock)));
+        }
+        Ok(Self {
+            context: values.context(&layout),
+            hidden: 0,
+            packet: Some((prepared, window)),
+            others,
+        })
+    }
+
+    fn insert(self, prog_type: ProgType, space: &mut Space) -> Result<Placed, EventError> {
+        let info = prog_type.info();
+        let bytes = Arc::new(SharedBytes::from_bytes(&self.context));
+        let region = Region::bytes("context", bytes)
+            .with_hidden(self.hidden)
+            .with_rights(rights(info.context));
+        let context = space.insert(region)?;
+        let mut placed = Placed {
+            context,
+            packet: None,
+            others: SmallVec::new(),
+        };
+        let filled = self.fill(info.packet, &mut placed, space);
+        if let Err(error) = filled {
+            placed.remove(space);
+            return Err(error);
+        }
+        Ok(placed)
+    }
+
+    /// Inserts what the context points to, and the pointers.
+    fn fill(
+        self,
+        access: PacketAccess,
+        placed: &mut Placed,
+        space: &mut Space,
+    ) -> Result<(), EventError> {
+        for (offset, name, bytes) in self.others {
+            // The flow's keys are what a dissector is there to write.
+            let rights = match name {
+                "flow_keys" => Rights::ReadWrite,
+                _ => Rights::Read,
+            };
+            let bytes = Arc::new(SharedBytes::from_bytes(&bytes));
+            let address = space.insert(Region::bytes(name, bytes).with_rights(rights))?;
+            placed.others.push((name, address));
+            if let Some(context) = space.region_mut(placed.context) {
+                context.pointers.push(PointerField {
+                    offset,
+                    size: 8,
+                    value: address.register(),
+                });
+            }
+        }
+        if let Some((prepared, window)) = self.packet {
+            let range = PacketRange {
+                meta: prepared.meta,
+                data: prepared.data,
+                end: prepared.end,
+            };
+            let rights = match access {
+                PacketAccess::Write => Rights::ReadWrite,
+                PacketAccess::Read | PacketAccess::None => Rights::Read,
+            };
+            let bytes = Arc::new(SharedBytes::from_bytes(&prepared.block));
+            let region = Region::window("packet", bytes, range.meta..range.end);
+            placed.packet = Some(PlacedPacket {
+                region: space.insert(region.with_rights(rights))?,
+                frags: prepared.frags,
+                data_offset: range.data,
+                window,
+                access,
+            });
+            placed.move_packet(space, range);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a context may be written at all; the verifier knows each field's rule.
+const fn rights(kind: ContextKind) -> Rights {
+    match kind {
+        ContextKind::Tracepoint
+        | ContextKind::RawTracepoint
+        | ContextKind::BtfArgs
+        | ContextKind::PerfEvent
+        | ContextKind::CgroupDevice
+        | ContextKind::LircMode2 => Rights::Read,
+        _ => Rights::ReadWrite,
+    }
+}
+
+impl Placed {
+    /// What `r1` holds when a program starts.
+    #[must_use]
+    pub const fn r1(&self) -> u64 {
+        self.context.register()
+    }
+
+    /// The context's bytes as they are now; pointers in it read as zero.
+    #[must_use]
+    pub fn context_bytes(&self, space: &Space) -> Vec<u8> {
+        block(space, self.context).map_or_else(Vec::new, |(bytes, _)| bytes.to_vec())
+    }
+
+    /// The packet as it is now, without its metadata; `None` if there is none.
+    #[must_use]
+    pub fn packet_bytes(&self, space: &Space) -> Option<Vec<u8>> {
+        let packet = self.packet.as_ref()?;
+        let range = self.packet_range(space)?;
+        let (bytes, _) = block(space, packet.region)?;
+        let mut copy = bytes.copy(range.data, range.end.checked_sub(range.data)?)?;
+        copy.extend_from_slice(&packet.frags);
+        Some(copy)
+    }
+
+    /// The region behind another pointer of the context: `sk`, `flow_keys`.
+    #[must_use]
+    pub fn other(&self, name: &str) -> Option<Address> {
+        let found = self.others.iter().find(|(field, _)| *field == name);
+        found.map(|(_, address)| *address)
+    }
+
+    /// Where the packet lies in its block now.
+    #[must_use]
+    pub fn packet_range(&self, space: &Space) -> Option<PacketRange> {
+        let packet = self.packet.as_ref()?;
+        let (_, window) = block(space, packet.region)?;
+        let meta = window.start;
+        let data = packet.data_offset;
+        Some(PacketRange {
+            meta,
+            data,
+            end: window.end,
+        })
+    }
+
+    /// Moves the ends of the packet within its block, as `bpf_xdp_adjust_head`,
+    /// `…_tail` and `…_meta` do: the accessible bytes, the context's pointers and its
+    /// length follow. False, and nothing changed, for a range outside of the block or
+    /// out of order. The headroom that the kernel keeps for itself is the helper's
+    /// business.
+    pub fn move_packet(&mut self, space: &mut Space, range: PacketRange) -> bool {
+        let Some(packet) = &mut self.packet else {
+            return false;
+        };
+        let Some(region) = space.region_mut(packet.region) else {
+            return false;
+        };
+        let Bytes::Bytes { bytes, window } = &mut region.body else {
+            return false;
+        };
+        let ordered = range.meta <= range.data && range.data <= range.end;
+        if !ordered || range.end > bytes.len() {
+            return false;
+        }
+        *window = range.meta..range.end;
+        packet.data_offset = range.data;
+        let base = packet.region;
+        let Some(context) = space.region_mut(self.context) else {
+            return false;
+        };
+        if let (Some(offset), Bytes::Bytes { bytes, .. }) = (packet.window.len, &context.body) {
+            let len = range.end - range.data + packet.frags.len();
+            // An offset from a layout of this context: the store is in bounds.
+            let _ = bytes.store(offset as usize, 4, len as u64);
+        }
+        if packet.access == PacketAccess::None {
+            return true;
+        }
+        for (field, at) in packet.window.pointers(range) {
+            let pointer = PointerField {
+                offset: field.offset,
+                size: field.size,
+                value: base.plus(at as u64),
+            };
+            match context
+                .pointers
+                .iter_mut()
+                .find(|old| old.offset == field.offset)
+            {
+                Some(old) => *old = pointer,
+                None => context.pointers.push(pointer),
+            }
+        }
+        true
+    }
+
+    /// Takes everything out of memory again: pointers to it are stale from now on.
+    pub fn remove(self, space: &mut Space) {
+        space.remove(self.context);
+        if let Some(packet) = self.packet {
+            space.remove(packet.region);
+        }
+        for (_, address) in self.others {
+            space.remove(address);
+        }
+    }
+}
+
+/// The block behind a region, and its window.
+fn block(space: &Space, address: Address) -> Option<(&SharedBytes, Range<usize>)> {
+    match &space.region(address)?.body {
+        Bytes::Bytes { bytes, window } => Some((bytes, window.clone())),
+        Bytes::Elements(_) | Bytes::Opaque => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn udp() -> Vec<u8> {
+        let mut bytes = vec![0xff; 6];
+        bytes.extend([2; 6]);
+        bytes.extend([8, 0]);
+        bytes.extend(0..50);
+        bytes
+    }
+
+    fn load(space: &Space, placed: &Placed, offset: u64, size: usize) -> u64 {
+        space.load(placed.context.plus(offset), size).unwrap()
+    }
+
+    #[test]
+    fn xdp_pointers_lead_into_the_packet() {
+        let mut space = Space::new();
+        let event = Event::packet(udp()).set("ingress_ifindex", 3).unwrap();
+        let mut placed = event.place(ProgType::Xdp, &mut space).unwrap();
+        let (data, end) = (load(&space, &placed, 0, 4), load(&space, &placed, 4, 4));
+        assert_eq!((end - data, load(&space, &placed, 8, 4)), (64, data));
+        assert_eq!(space.load(data, 1), Ok(0xff));
+        assert_eq!(load(&space, &placed, 12, 4), 3);
+        assert_eq!(
+            space.load(end - 1, 2).unwrap_err().to_string(),
+            "reads 2 bytes at packet+63, 1 byte past its end (64 bytes)"
+        );
+        space.store(data, 1, 0x42).unwrap();
+
+        let range = placed.packet_range(&space).unwrap();
+        assert_eq!(
+            range,
+            PacketRange {
+                meta: 256,
+                data: 256,
+                end: 320
+            }
+        );
+        let longer = PacketRange {
+            meta: 240,
+            data: 252,
+            end: 300,
+        };
+        assert!(placed.move_packet(&mut space, longer));
+        assert_eq!(load(&space, &placed, 0, 4), data - 4);
+        assert_eq!(load(&space, &placed, 8, 4), data - 16);
+        assert!(space.load(data - 16, 4).is_ok());
+        assert_eq!(placed.packet_range(&space), Some(longer));
+        let bytes = placed.packet_bytes(&space).unwrap();
+        assert_eq!((bytes.len(), bytes[4]), (48, 0x42));
+        for bad in [
+            PacketRange {
+                meta: 256,
+                data: 252,
+                end: 300,
+            },
+            PacketRange {
+                meta: 0,
+                data: 0,
+                end: 4096,
+            },
+        ] {
+            assert!(!placed.move_packet(&mut space, bad));
+        }
+        placed.remove(&mut space);
+        assert!(space.load(data, 1).is_err());
+    }
+
+    #[test]
+    fn a_long_xdp_packet_comes_back_whole() {
+        let mut space = Space::new();
+        let bytes: Vec<u8> = (0..5000u32).map(|i| i.to_le_bytes()[0]).collect();
+        let placed = Event::packet(bytes.clone())
+            .place(ProgType::Xdp, &mut space)
+            .unwrap();
+        assert_eq!(
+            load(&space, &placed, 4, 4) - load(&space, &placed, 0, 4),
+            3520
+        );
+        assert_eq!(placed.packet_bytes(&space), Some(bytes));
+    }
+
+    #[test]
+    fn an_skb_has_the_kernels_fields() {
+        // (type, length, whether it has packet pointers), seen on 6.18.
+        for (prog_type, len, pointers) in [
+            (ProgType::SchedCls, 64, true),
+            (ProgType::CgroupSkb, 50, true),
+            (ProgType::SocketFilter, 50, false),
+        ] {
+            let mut space = Space::new();
+            let placed = Event::packet(udp()).place(prog_type, &mut space).unwrap();
+            let at = |offset, size| load(&space, &placed, offset, size);
+            assert_eq!((at(0, 4), at(4, 4), at(16, 4), at(40, 4)), (len, 2, 8, 1));
+            assert_eq!(at(160, 4), 0, "wire_len");
+            assert_eq!(at(80, 4) - at(76, 4), if pointers { len } else { 0 });
+            let sock = placed.other("sk").unwrap();
+            assert_eq!(at(168, 8), sock.register());
+            assert_eq!(space.load(sock.plus(4), 4), Ok(2), "AF_INET");
+            assert_eq!(space.load(sock.plus(76), 4), Ok(0xffff_ffff));
+        }
+        let mut space = Space::new();
+        let event = Event::packet(udp()).set("cb[1]", 9).unwrap();
+        let placed = event.place(ProgType::SchedCls, &mut space).unwrap();
+        assert_eq!(load(&space, &placed, 52, 4), 9);
+        assert_eq!(
+            load(&space, &placed, 160, 4),
+            64,
+            "with a context the wire is known"
+        );
+        let error = event.place(ProgType::Xdp, &mut space).unwrap_err();
+        assert!(error.to_string().starts_with("xdp_md has no field `cb[1]`"));
+    }
+
+    #[test]
+    fn changing_an_skbs_ends_changes_its_length() {
+        let mut space = Space::new();
+        let mut placed = Event::packet(udp())
+            .place(ProgType::SchedCls, &mut space)
+            .unwrap();
+        let range = placed.packet_range(&space).unwrap();
+        let end = range.end - 10;
+        assert!(placed.move_packet(&mut space, PacketRange { end, ..range }));
+        assert_eq!(load(&space, &placed, 0, 4), 54);
+    }
+
+    #[test]
+    fn the_flow_dissector_writes_its_keys() {
+        let mut space = Space::new();
+        let placed = Event::packet(udp())
+            .place(ProgType::FlowDissector, &mut space)
+            .unwrap();
+        let keys = load(&space, &placed, 144, 8);
+        assert_eq!(space.load(keys, 2), Ok(14));
+        assert_eq!(space.load(keys + 10, 2), Ok(8));
+        assert!(space.store(keys + 9, 1, 17).is_ok());
+        let data = load(&space, &placed, 76, 4);
+        assert!(space.store(data, 1, 0).is_err(), "read-only for this type");
+    }
+
+    #[test]
+    fn a_tracepoints_first_bytes_are_hidden_and_it_is_read_only() {
+        let mut space = Space::new();
+        let layout = Layout::declare("app/x").string("name").build().unwrap();
+        let event = Event::tracepoint(layout).set("name", "abc").unwrap();
+        let placed = event.place(ProgType::Tracepoint, &mut space).unwrap();
+        assert!(space.load(placed.r1(), 8).is_err());
+        let location = load(&space, &placed, 8, 4);
+        let text = space.read(placed.context.plus(location & 0xffff), 4);
+        assert_eq!(text, Ok(b"abc\0".to_vec()));
+        assert!(space.store(placed.context.plus(8), 4, 1).is_err());
+        let error = event
+            .place(ProgType::Xdp, &mut space)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("app/x can't run a program of type xdp"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn plain_contexts_and_their_data() {
+        let mut space = Space::new();
+        let event = Event::context(ProgType::CgroupSockopt).unwrap();
+        let event = event.set("optname", 5).unwrap().data([1, 2, 3, 4]).unwrap();
+        let placed = event.place(ProgType::CgroupSockopt, &mut space).unwrap();
+        let (start, end) = (load(&space, &placed, 8, 8), load(&space, &placed, 16, 8));
+        assert_eq!((end - start, space.load(start, 4)), (4, Ok(0x0403_0201)));
+        assert_eq!(placed.packet_bytes(&space), Some(vec![1, 2, 3, 4]));
+        assert_eq!(placed.context_bytes(&space)[28..32], [5, 0, 0, 0]);
+
+        let event = Event::context(ProgType::Kprobe)
+            .unwrap()
+            .set("parm1", 77)
+            .unwrap();
+        let placed = event.place(ProgType::Kprobe, &mut space).unwrap();
+        assert_eq!(load(&space, &placed, 112, 8), 77);
+        assert!(!event.accepts(ProgType::Xdp));
+
+        let event = Event::input(ProgType::Syscall, vec![9; 8]);
+        let placed = event.place(ProgType::Syscall, &mut space).unwrap();
+        assert_eq!(load(&space, &placed, 0, 2), 0x0909);
+        let placed = Event::input(ProgType::Xdp, udp()).place(ProgType::Xdp, &mut space);
+        assert!(placed.unwrap().packet.is_some());
+    }
+
+    #[test]
+    fn arguments_are_slots_and_narrow_ones_are_extended_with_zeros() {
+        let mut space = Space::new();
+        let event = Event::raw_tracepoint(Layout::of_arguments("sys_enter", 2));
+        assert_eq!(event.readable(), Some(16));
+        let event = event.set("args[1]", -1).unwrap();
+        for prog_type in [ProgType::RawTracepoint, ProgType::Tracing] {
+            let placed = event.place(prog_type, &mut space).unwrap();
+            assert_eq!(load(&space, &placed, 8, 8), u64::MAX);
+            assert_eq!(placed.context_bytes(&space).len(), 16);
+        }
+        assert!(event.place(ProgType::Kprobe, &mut space).is_err());
+    }
+}

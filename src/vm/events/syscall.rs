@@ -1,0 +1,223 @@
+//! The tracepoints of the group `syscalls`, which the kernel makes of the table of
+//! system calls (`kernel/trace/trace_syscalls.c`).
+//!
+//! A program on one of them does not see the perf record but `struct syscall_tp_t`,
+//! which `perf_call_bpf_enter` and `perf_call_bpf_exit` build for it: the number as
+//! an `int` at 8, then six arguments or the result from 16.
+
+use super::error::EventError;
+use super::layout::{HIDDEN, Layout, Source, common_fields};
+use super::shape::{Field, Shape, Storage};
+use super::value::FieldValue;
+
+/// Which end of a system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// `sys_enter_*`.
+    Enter,
+    /// `sys_exit_*`.
+    Exit,
+}
+
+/// The group of these tracepoints.
+pub(super) const GROUP: &str = "syscalls";
+/// Offset of the first argument and of the result.
+pub(super) const ARGS: u32 = 16;
+/// The most arguments that a system call has (`SYSCALL_DEFINE_MAXARGS`).
+const MAX_ARGS: u32 = 6;
+
+impl Layout {
+    /// The layout of `syscalls/sys_enter_<call>` or `syscalls/sys_exit_<call>`, from
+    /// the call's number and its arguments, each with its C type and name. The number
+    /// is filled in. Arguments are known by their names and as `args[0]`, …; the
+    /// number as `__syscall_nr`, `nr` and `id`; the result as `ret`.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] for a `name` that is neither, and
+    /// [`EventError::Declaration`] for more than six arguments.
+    pub fn of_syscall(name: &str, number: u32, args: &[(&str, &str)]) -> Result<Self, EventError> {
+        let full = format!("{GROUP}/{name}");
+        let Some(side) = Side::of(GROUP, name) else {
+            return Err(EventError::NoLayout {
+                event: full,
+                tried: vec!["it is neither sys_enter_<call> nor sys_exit_<call>".to_owned()],
+            });
+        };
+        if args.len() > MAX_ARGS as usize {
+            return Err(EventError::Declaration {
+                event: full,
+                problem: format!(
+                    "a system call has at most {MAX_ARGS} arguments, not {}",
+                    args.len()
+                ),
+            });
+        }
+        let mut fields = common_fields();
+        fields.push(Field::inline(
+            "__syscall_nr",
+            HIDDEN,
+            Shape::number(4, true),
+        ));
+        match side {
+            Side::Enter => {
+                let slots = (ARGS..).step_by(8).zip(args);
+                fields.extend(slots.map(|(offset, (ctype, name))| {
+                    let shape = match ctype.trim_end().ends_with('*') {
+                        true => Shape::Pointer,
+                        false => Shape::number(8, false),
+                    };
+                    Field::inline(*name, offset, shape)
+                }));
+            }
+            Side::Exit => fields.push(Field::inline("ret", ARGS, Shape::number(8, true))),
+        }
+        let mut layout = side.adapt(Self::of_fields(full, fields, Source::Syscalls));
+        // The kernel's struct has the arguments from 16 on, even if there are none.
+        layout.size = layout.size.max(ARGS);
+        layout.data_offset = layout.size;
+        let number = FieldValue::from(number);
+        layout.defaults.push(("__syscall_nr".to_owned(), number));
+        Ok(layout)
+    }
+}
+
+impl Side {
+    /// The side that a tracepoint is on, if it is a system call's.
+    pub fn of(group: &str, name: &str) -> Option<Self> {
+        Some(Self::split(group, name)?.0)
+    }
+
+    /// The side and the system call's name.
+    pub fn split<'a>(group: &str, name: &'a str) -> Option<(Self, &'a str)> {
+        if group != GROUP {
+            return None;
+        }
+        let enter = name
+            .strip_prefix("sys_enter_")
+            .map(|call| (Self::Enter, call));
+        enter.or_else(|| Some((Self::Exit, name.strip_prefix("sys_exit_")?)))
+    }
+
+    /// Size of the struct that programs get.
+    const fn context_size(self) -> u32 {
+        match self {
+            Self::Enter => ARGS + 8 * MAX_ARGS,
+            Self::Exit => ARGS + 8,
+        }
+    }
+
+    /// Gives a record's layout the names that BTF's `trace_event_raw_sys_enter` and
+    /// `syscall_trace_enter` use, and the size of the context.
+    pub fn adapt(self, mut layout: Layout) -> Layout {
+        let mut args = 0;
+        for field in &mut layout.fields {
+            let number = field.offset.checked_sub(ARGS);
+            match (self, number) {
+                (_, None) if field.offset == 8 => {
+                    field
+                        .aliases
+                        .extend(["nr", "id", "syscall_nr"].map(String::from));
+                }
+                (Self::Enter, Some(offset)) if field.storage == Storage::Inline => {
+                    field.aliases.push(format!("args[{}]", offset / 8));
+                    args = args.max(offset / 8 + 1);
+                }
+                _ => {}
+            }
+        }
+        if self == Self::Enter && args > 0 && !layout.fields.iter().any(|f| f.is_named("args")) {
+            let all = Shape::number(8, false).times(args);
+            layout.fields.push(Field::inline("args", ARGS, all));
+        }
+        layout.context_size = Some(self.context_size());
+        layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Event;
+    use super::*;
+    use crate::spec::ProgType;
+    use crate::vm::memory::Space;
+
+    const WRITE: &[(&str, &str)] = &[
+        ("unsigned int", "fd"),
+        ("const char *", "buf"),
+        ("size_t", "count"),
+    ];
+
+    fn write() -> Event {
+        Event::tracepoint(Layout::of_syscall("sys_enter_write", 1, WRITE).unwrap())
+    }
+
+    #[test]
+    fn arguments_have_the_format_files_and_btfs_names() {
+        for name in ["count", "args[2]"] {
+            let mut space = Space::new();
+            let event = write().set(name, 4096).unwrap();
+            let placed = event.place(ProgType::Tracepoint, &mut space).unwrap();
+            let load = |at, size| space.load(placed.context.plus(at), size).unwrap();
+            assert_eq!((load(8, 4), load(8, 8), load(32, 8)), (1, 1, 4096));
+            assert_eq!(placed.context_bytes(&space).len(), 64);
+            assert!(space.load(placed.context.plus(64), 1).is_err());
+        }
+        let record = write()
+            .set("args", [3u64, 4, 5])
+            .unwrap()
+            .set("id", 7)
+            .unwrap()
+            .record();
+        assert_eq!(
+            (record[8], record[16], record[24], record[32]),
+            (7, 3, 4, 5)
+        );
+        assert_eq!(record.len(), 44, "20 + 8 bytes an argument");
+        assert_eq!(write().readable(), Some(40));
+        let error = write().set("args[3]", 1).unwrap_err().to_string();
+        assert!(error.contains("count (args[2])"), "{error}");
+        assert!(
+            write()
+                .set("buf", "text")
+                .unwrap_err()
+                .to_string()
+                .contains("user memory")
+        );
+    }
+
+    #[test]
+    fn the_exit_has_a_result() {
+        let exit = Layout::of_syscall("sys_exit_write", 1, WRITE).unwrap();
+        assert_eq!((exit.readable, exit.context_size), (24, Some(24)));
+        let event = Event::tracepoint(exit).set("ret", -9).unwrap();
+        assert_eq!(event.record()[16..24], (-9i64).to_le_bytes());
+        assert_eq!(event.record().len(), 28);
+    }
+
+    #[test]
+    fn a_call_without_arguments_and_one_with_too_many() {
+        let none = Layout::of_syscall("sys_enter_getpid", 39, &[]).unwrap();
+        assert_eq!((none.readable, none.size), (12, 16));
+        assert_eq!(Event::tracepoint(none).record().len(), 20);
+        assert!(Layout::of_syscall("sys_enter_x", 0, &[("int", "a"); 7]).is_err());
+        assert!(Layout::of_syscall("enter_x", 0, &[]).is_err());
+    }
+
+    #[test]
+    fn data_behind_the_arguments_is_not_in_the_context() {
+        let text = "name: sys_enter_x\nformat:\n\
+            \tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n\
+            \tfield:const char * path;\toffset:16;\tsize:8;\tsigned:0;\n\
+            \tfield:__data_loc char[] __path_val;\toffset:24;\tsize:4;\tsigned:0;\n";
+        let layout = Layout::from_format("syscalls", text).unwrap();
+        let event = Event::tracepoint(layout).set("__path_val", "/x").unwrap();
+        let event = event.set("args[0]", 0x1122).unwrap();
+        let mut space = Space::new();
+        let placed = event.place(ProgType::Tracepoint, &mut space).unwrap();
+        let bytes = placed.context_bytes(&space);
+        assert_eq!(
+            (bytes.len(), &bytes[16..18], &bytes[24..]),
+            (64, &[0x22, 0x11][..], &[0; 40][..])
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! The plan of the house, held by a test: which module may import from which, which
+//! crate is imported where, no circles between files, no file that a head cannot hold.
+
+#[path = "layering/graph.rs"]
+mod graph;
+#[path = "layering/source.rs"]
+mod source;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use graph::{Crate, Target, rust_files};
+
+/// A module and what it may import from, in the order of the layers: a module's own
+/// list names only modules above it.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("util", &[]),
+    ("isa", &["util"]),
+    ("btf", &["util", "isa"]),
+    ("spec", &["util", "isa", "btf"]),
+    ("program", &["util", "isa", "btf", "spec"]),
+    ("object", &["util", "isa", "btf", "spec", "program"]),
+    // From here to `gen`, nothing imports `object`: `program` is what they share.
+    ("verifier", &["util", "isa", "btf", "spec", "program"]),
+    ("vm", &["util", "isa", "btf", "spec", "program", "verifier"]),
+    (
+        "lower",
+        &["util", "isa", "btf", "spec", "program", "verifier", "vm"],
+    ),
+    (
+        "interp",
+        &[
+            "util", "isa", "btf", "spec", "program", "verifier", "vm", "lower",
+        ],
+    ),
+    (
+        "jit",
+        &[
+            "util", "isa", "btf", "spec", "program", "verifier", "vm", "lower",
+        ],
+    ),
+    // No engine in it.
+    ("gen", &["util", "isa", "btf", "spec", "program"]),
+    (
+        "kernel",
+        &["util", "isa", "btf", "spec", "program", "verifier", "vm"],
+    ),
+    (
+        "engine",
+        &[
+            "util", "isa", "btf", "spec", "program", "verifier", "vm", "lower", "interp", "jit",
+            "kernel",
+        ],
+    ),
+    (
+        "harness",
+        &[
+            "util", "isa", "btf", "spec", "program", "object", "verifier", "vm", "lower", "interp",
+            "jit", "kernel", "engine",
+        ],
+    ),
+    (
+        "compare",
+        &[
+            "util", "isa", "btf", "spec", "program", "object", "verifier", "vm", "lower", "interp",
+            "jit", "gen", "kernel", "engine", "harness",
+        ],
+    ),
+    (
+        "report",
+        &[
+            "util", "isa", "btf", "spec", "program", "object", "verifier", "vm", "lower", "interp",
+            "jit", "gen", "kernel", "engine", "harness", "compare",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "util", "isa", "btf", "spec", "program", "object", "verifier", "vm", "lower", "interp",
+            "jit", "gen", "kernel", "engine", "harness", "compare", "report",
+        ],
+    ),
+    // The binary only starts the command line.
+    ("main", &["cli"]),
+];
+
+/// Where a crate may be imported.
+enum Where {
+    /// In any module.
+    Anywhere,
+    /// Only in these.
+    In(&'static [&'static str]),
+    /// Only in one file of this module, whichever it is.
+    OneFileOf(&'static str),
+}
+
+/// Every dependency of the library and where it belongs.
+const CRATES: &[(&str, Where)] = &[
+    ("annotate-snippets", Where::In(&["report"])),
+    ("anstream", Where::In(&["cli"])),
+    ("anstyle", Where::In(&["cli", "report"])),
+    ("bitflags", Where::Anywhere),
+    ("clap", Where::In(&["cli"])),
+    ("comfy-table", Where::In(&["cli"])),
+    ("dynasmrt", Where::In(&["jit"])),
+    ("goblin", Where::OneFileOf("object")),
+    ("hashbrown", Where::Anywhere),
+    ("iced-x86", Where::In(&["jit"])),
+    ("indicatif", Where::In(&["cli"])),
+    ("libc", Where::In(&["kernel", "jit"])),
+    ("rustc-hash", Where::Anywhere),
+    ("serde", Where::Anywhere),
+    ("serde_json", Where::Anywhere),
+    ("smallvec", Where::Anywhere),
+    ("thiserror", Where::Anywhere),
+    ("yaxpeax-arm", Where::In(&["jit"])),
+];
+
+/// The longest file.
+const MAX_LINES: usize = 800;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn library() -> Crate {
+    let krate = Crate::read(&root().join("src"));
+    assert!(krate.len() > 3, "src/ was not read");
+    krate
+}
+
+fn none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+/// The imports of `krate` that `layers` does not allow.
+fn forbidden_imports(krate: &Crate, layers: &[(&str, &[&str])]) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for import in krate.imports() {
+        let Target::Module(to) = &import.target else {
+            continue;
+        };
+        let Some(from) = import.from.first() else {
+            continue; // lib.rs: the signposts to everything
+        };
+        match (layers.iter().find(|layer| layer.0 == from), to.first()) {
+            (_, Some(to)) if to == from => {}
+            (None, _) => drop(found.insert(format!("src/{}: no layer", krate.file(&import.from)))),
+            (_, None) => drop(found.insert(format!("{} (defined in lib.rs)", import.place))),
+            (Some((_, allowed)), Some(to)) if !allowed.contains(&to.as_str()) => {
+                found.insert(format!("{} ({from} may not import {to})", import.place));
+            }
+            _ => {}
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The imports of crates in `krate` where `crates` does not allow them.
+fn misplaced_crates(krate: &Crate, crates: &[(&str, Where)]) -> Vec<String> {
+    let imports = krate.imports();
+    let mut found = Vec::new();
+    for (name, place) in crates {
+        let ident = name.replace('-', "_");
+        let users = imports
+            .iter()
+            .filter(|i| i.target == Target::Elsewhere(ident.clone()));
+        let mut files = BTreeSet::new();
+        for import in users {
+            let module = import.from.first().map_or("lib", String::as_str);
+            let allowed = match place {
+                Where::Anywhere => true,
+                Where::In(modules) => modules.contains(&module),
+                Where::OneFileOf(only) => {
+                    files.insert(krate.file(&import.from));
+                    module == *only && files.len() == 1
+                }
+            };
+            if !allowed {
+                found.push(format!("{} (not here)", import.place));
+            }
+        }
+    }
+    found
+}
+
+/// The names under `[dependencies]` in a manifest.
+fn dependencies(manifest: &str, table: &str) -> Vec<String> {
+    manifest
+        .lines()
+        .skip_while(|line| *line != format!("[{table}]"))
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| Some(line.split_once(['=', '.'])?.0.trim().to_owned()))
+        .collect()
+}
+
+#[test]
+fn modules_import_only_from_those_above() {
+    none(
+        "imports against the layers",
+        &forbidden_imports(&library(), LAYERS),
+    );
+}
+
+#[test]
+fn the_table_of_layers_is_ordered() {
+    for (at, (module, allowed)) in LAYERS.iter().enumerate() {
+        for import in *allowed {
+            let above = LAYERS[..at].iter().any(|(name, _)| name == import);
+            assert!(above, "{module} lists {import}, which is not above it");
+        }
+    }
+}
+
+#[test]
+fn crates_are_imported_where_they_belong() {
+    none("crates out of place", &misplaced_crates(&library(), CRATES));
+}
+
+#[test]
+fn every_dependency_has_a_place_and_a_reason() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let reasons =
+        std::fs::read_to_string(root().join("docs/dependencies.md")).expect("the document");
+    let library = dependencies(&manifest, "dependencies");
+    assert!(library.len() > 3, "{library:?}");
+    for name in &library {
+        assert!(
+            CRATES.iter().any(|(known, _)| known == name),
+            "{name}: where may it be imported?"
+        );
+    }
+    for name in library
+        .iter()
+        .chain(&dependencies(&manifest, "dev-dependencies"))
+    {
+        assert!(
+            reasons.contains(&format!("| `{name}`")),
+            "docs/dependencies.md has no line on {name}"
+        );
+    }
+}
+
+#[test]
+fn files_import_one_another_in_no_circle() {
+    let cycles: Vec<_> = library()
+        .cycles()
+        .iter()
+        .map(|cycle| cycle.join("\n  "))
+        .collect();
+    none("circles", &cycles);
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let lines = |file: &Path| {
+        std::fs::read_to_string(file)
+            .expect("a source file")
+            .lines()
+            .count()
+    };
+    let long: Vec<_> = ["src", "tests"]
+        .iter()
+        .flat_map(|folder| rust_files(&root().join(folder)))
+        .filter(|file| lines(file) > MAX_LINES)
+        .map(|file| format!("{}: {} lines", file.display(), lines(&file)))
+        .collect();
+    none("files that are too long", &long);
+}
+
+/// The checks must be able to fail.
+mod checks {
+    use super::*;
+
+    fn of(files: &[(&str, &str)]) -> Crate {
+        Crate::from_texts(
+            files
+                .iter()
+                .map(|(f, t)| ((*f).to_owned(), (*t).to_owned())),
+        )
+    }
+
+    #[test]
+    fn an_import_from_below_is_named() {
+        let krate = of(&[
+            (
+                "lib.rs",
+                "pub mod isa; pub mod vm; pub use vm::Memory; pub struct Root;",
+            ),
+            (
+                "isa/mod.rs",
+                "use crate::vm::Memory;\nfn f() { super::vm::g() }",
+            ),
+            ("isa/more.rs", "use crate::{Memory, Root};"),
+            (
+                "vm/mod.rs",
+                "pub struct Memory; use crate::isa::X; use crate::vm::Memory as M;",
+            ),
+            ("spare.rs", "use crate::isa::X;"),
+        ]);
+        assert_eq!(
+            forbidden_imports(&krate, LAYERS),
+            [
+                "src/isa/mod.rs:1: crate::vm::Memory (isa may not import vm)",
+                "src/isa/mod.rs:2: super::vm::g (isa may not import vm)",
+                "src/isa/more.rs:1: crate::Memory (isa may not import vm)",
+                "src/isa/more.rs:1: crate::Root (defined in lib.rs)",
+                "src/spare.rs: no layer",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_crate_out_of_place_is_named() {
+        let krate = of(&[
+            ("object/elf.rs", "use goblin::elf::Elf;"),
+            ("object/other.rs", "fn f() { goblin::x() }"),
+            ("vm/mod.rs", "use libc::c_int; use thiserror::Error;"),
+            ("kernel/sys.rs", "use libc::c_int;"),
+        ]);
+        assert_eq!(
+            misplaced_crates(&krate, CRATES),
+            [
+                "src/object/other.rs:1: goblin::x (not here)",
+                "src/vm/mod.rs:1: libc::c_int (not here)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_manifest_is_read() {
+        let manifest = "[dependencies]\n# no\na = \"1\"\nb-c = { version = \"2\" }\nd.version = \"3\"\n\n[x]\ne = 1\n";
+        assert_eq!(dependencies(manifest, "dependencies"), ["a", "b-c", "d"]);
+    }
+}
