@@ -2,8 +2,8 @@
 
 pub mod btf;
 pub mod isa;
+pub mod program;
 pub mod report;
 pub mod spec;
-pub mod object;
 pub mod util;
 pub mod vm;

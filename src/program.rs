@@ -2,12 +2,13 @@
 //! verifier judges, the engines run and the kernel loads. No behaviour beyond
 //! looking things up in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::btf::{Btf, FuncInfo, LineInfo};
-use crate::isa::RawInsn;
-use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
-use crate::util::{MapId, Pc, TypeId};
+use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine};
+use crate::isa::{Names, Pseudo, RawInsn};
+use crate::spec::{helpers, AttachType, MapFlags, MapType, ProgFlags, ProgType};
+use crate::util::{HelperId, MapId, Pc, TypeId};
 
 /// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
 /// with maps as definitions in place of file descriptors.
@@ -41,9 +42,12 @@ pub struct Program {
     pub maps: Arc<[MapDef]>,
     /// The program's BTF, to which types in `maps`, `subprograms` and `lines` refer.
     pub btf: Option<Btf>,
-    /// `func_info` records for the kernel, instruction offsets in slots.
+    /// The BTF to which `attach_btf_id`, calls of kernel functions and addresses of
+    /// kernel variables refer: the kernel's that the program was relocated for.
+    pub kernel_btf: Option<Btf>,
+    /// `func_info` records as the kernel takes them: offsets in slots, not bytes.
     pub func_info: Vec<FuncInfo>,
-    /// `line_info` records in rising order, instruction offsets in slots.
+    /// `line_info` records in rising order, offsets in slots, not bytes.
     pub lines: Vec<LineInfo>,
     /// The C accesses that CO-RE relocated, in rising order.
     pub accesses: Vec<CoreAccess>,
@@ -92,10 +96,14 @@ pub struct MapDef {
     pub flags: MapFlags,
     /// `map_extra`: number of hash functions of a bloom filter, address of an arena.
     pub extra: u64,
+    /// NUMA node of its memory, where `flags` has `NUMA_NODE`.
+    pub numa_node: u32,
     /// Type of the key in the object's BTF.
     pub key_type: Option<TypeId>,
     /// Type of the value in the object's BTF.
     pub value_type: Option<TypeId>,
+    /// Type of the value in the kernel's BTF, for `struct_ops`.
+    pub kernel_value_type: Option<TypeId>,
     /// The shape of the maps that a map of maps holds.
     pub inner: Option<Box<MapDef>>,
     /// What the map holds at the start.
@@ -106,7 +114,38 @@ pub struct MapDef {
     pub pinning: Pinning,
     /// What in the object it comes from.
     pub origin: MapOrigin,
+    /// Whether it is made when the object is loaded. Instructions that refer to one
+    /// that isn't are poisoned, as libbpf does.
+    pub autocreate: bool,
+    /// The map that it stands for, where objects share one.
+    pub shared: Option<SharedMap>,
 }
+
+/// One map of several objects: definitions with the same token stand for it.
+#[derive(Debug, Clone)]
+pub struct SharedMap(Arc<()>);
+
+impl SharedMap {
+    /// A token that no other map has.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(()))
+    }
+}
+
+impl Default for SharedMap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for SharedMap {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SharedMap {}
 
 /// An entry that a map holds before the first program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +154,8 @@ pub enum Initial {
     Bytes {
         /// `key_size` bytes.
         key: Vec<u8>,
-        /// `value_size` bytes.
-        value: Vec<u8>,
+        /// `value_size` bytes, or as many as differ from zero: the rest is zero.
+        value: Arc<[u8]>,
     },
     /// A map of the same object, in a map of maps.
     Map {
@@ -125,9 +164,9 @@ pub enum Initial {
         /// The inner map.
         map: MapId,
     },
-    /// A program of the same object, in a prog array.
+    /// A program of the same object, in a prog array or in a `struct_ops` value.
     Program {
-        /// Index in the array.
+        /// Index in the array, or number of the struct's member.
         index: u32,
         /// The program's name.
         name: String,
@@ -158,32 +197,59 @@ pub enum MapOrigin {
     StructOps(String),
 }
 
-/// A place in the C source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceLine<'a> {
-    /// File name as the compiler wrote it.
-    pub file: &'a str,
-    /// The line's text.
-    pub text: &'a str,
-    /// Line number, from 1.
-    pub line: u32,
-    /// Column, from 1; 0 where unknown.
-    pub column: u32,
-}
-
 impl Program {
+    /// A program of these instructions and nothing else: no maps, no BTF, one
+    /// function. What it needs more is filled in field by field.
+    ///
+    /// ```
+    /// use bpflab::isa::RawInsn;
+    /// use bpflab::program::Program;
+    /// use bpflab::spec::ProgType;
+    ///
+    /// let exit = [RawInsn::new(0xb7, 0, 0, 0, 2), RawInsn::new(0x95, 0, 0, 0, 0)];
+    /// let program = Program::new("pass", ProgType::Xdp, exit.to_vec());
+    /// assert_eq!(program.subprograms[0].name, "pass");
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<String>, prog_type: ProgType, insns: Vec<RawInsn>) -> Self {
+        let name = name.into();
+        Self {
+            subprograms: vec![Subprogram {
+                name: name.clone(),
+                start: Pc(0),
+                type_id: None,
+                global: true,
+            }],
+            name,
+            section: String::new(),
+            prog_type,
+            expected_attach_type: None,
+            attach_target: None,
+            attach_btf_id: None,
+            flags: ProgFlags::empty(),
+            license: String::new(),
+            insns,
+            maps: Arc::new([]),
+            btf: None,
+            kernel_btf: None,
+            func_info: Vec::new(),
+            lines: Vec::new(),
+            accesses: Vec::new(),
+        }
+    }
+
+    /// The map of this id.
+    #[must_use]
+    pub fn map(&self, id: MapId) -> Option<&MapDef> {
+        self.maps.get(id.index())
+    }
+
     /// The C source line of the instruction at `pc`, from BTF.ext.
     #[must_use]
     pub fn source(&self, pc: Pc) -> Option<SourceLine<'_>> {
-        let after = self.lines.partition_point(|line| line.pc <= pc);
+        let after = self.lines.partition_point(|line| line.insn_off <= pc.0);
         let line = self.lines.get(after.checked_sub(1)?)?;
-        let btf = self.btf.as_ref()?;
-        Some(SourceLine {
-            file: btf.string(line.file_name_off)?,
-            text: btf.string(line.line_off)?.trim_start(),
-            line: line.line(),
-            column: line.column(),
-        })
+        Some(line.source(self.btf.as_ref()?))
     }
 
     /// The function that holds `pc`.
@@ -219,13 +285,52 @@ impl MapDef {
             max_entries,
             flags: MapFlags::empty(),
             extra: 0,
+            numa_node: 0,
             key_type: None,
             value_type: None,
+            kernel_value_type: None,
             inner: None,
             initial: Vec::new(),
             frozen: false,
             pinning: Pinning::None,
             origin: MapOrigin::Declared,
+            autocreate: true,
+            shared: None,
         }
+    }
+
+    /// What the value under `key` is at the start, if the map begins with it.
+    #[must_use]
+    pub fn initial_value(&self, key: &[u8]) -> Option<&[u8]> {
+        self.initial.iter().rev().find_map(|entry| match entry {
+            Initial::Bytes { key: at, value } if at == key => Some(&**value),
+            _ => None,
+        })
+    }
+}
+
+/// Names of helpers, maps and kernel functions for an instruction's text.
+impl Names for Program {
+    fn helper(&self, id: HelperId) -> Option<Cow<'_, str>> {
+        Some(format!("bpf_{}", helpers::helper(id)?.name).into())
+    }
+
+    fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Cow<'_, str>> {
+        let btf = self.kernel_btf.as_ref().filter(|_| fd_index == 0)?;
+        Some(btf.get(id)?.name().into())
+    }
+
+    fn pseudo(&self, source: Pseudo) -> Option<Cow<'_, str>> {
+        match source {
+            Pseudo::MapIdx { index } => Some(format!("map[{}]", self.map(MapId(index))?.name).into()),
+            Pseudo::MapIdxValue { index, off } => {
+                Some(format!("map[{}][0]+{off}", self.map(MapId(index))?.name).into())
+            }
+            _ => None,
+        }
+    }
+
+    fn helper_named(&self, name: &str) -> Option<HelperId> {
+        Some(helpers::helper_by_name(name)?.id)
     }
 }

@@ -246,6 +246,11 @@ impl Btf {
         })
     }
 
+    /// The own string section.
+    pub(super) fn own_strings(&self) -> &str {
+        &self.0.strings
+    }
+
     /// Size of this table in bytes, without the base's.
     pub(super) fn len(&self) -> usize {
         HEADER_LEN as usize + self.0.words.len() * 4 + self.0.strings.len()

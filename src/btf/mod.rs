@@ -12,6 +12,7 @@ mod builder;
 mod check;
 mod dedup;
 mod dump;
+mod edit;
 mod error;
 mod ext;
 mod fuzz;
@@ -25,6 +26,7 @@ mod value;
 pub use blob::Btf;
 pub use builder::{Builder, IdMap};
 pub use dump::DumpError;
+pub use edit::Editor;
 pub use error::{BtfError, Problem, TypeFault};
 pub use ext::{BtfExt, CoreRelo, FuncInfo, LineInfo, Record, Records, SourceLine};
 #[doc(hidden)]

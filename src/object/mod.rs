@@ -1,3 +1,39 @@
-//! An ELF file becomes programs.
+//! BPF object files: an ELF file becomes [`Program`](crate::program::Program)s.
+//!
+//! An object travels through three forms: the plain view of a file (`image`, read
+//! by `elf`, merged by `link`), the opened [`Object`], which can be changed
+//! (`collect` makes it, `configure`, `map_mut` and `globals` change it), and programs
+//! (`resolve`, `assemble`, `programs`). Conventions are libbpf's; where a file is
+//! about one of them, it names libbpf's function.
 
-pub mod core;
+mod assemble;
+mod btf_fixup;
+mod collect;
+mod compressed;
+mod configure;
+mod elf;
+mod error;
+mod externs;
+mod globals;
+mod image;
+mod kconfig;
+mod map_mut;
+mod maps_btf;
+mod maps_data;
+mod maps_legacy;
+mod model;
+mod open;
+mod programs;
+mod relocs;
+mod resolve;
+mod slots;
+mod struct_ops;
+mod target;
+mod types;
+
+pub use error::{Known, ObjectError, Place, Problem};
+pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable};
+pub use map_mut::MapMut;
+pub use model::{Entry, Extern, ExternKind, Global, Note, Object};
+pub use programs::Programs;
+pub use target::Target;

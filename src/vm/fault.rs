@@ -5,13 +5,14 @@ use std::fmt;
 use thiserror::Error;
 
 use super::memory::{AccessFault, Pointer, SpaceFull};
-use crate::isa::DecodeError;
+use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
-use crate::util::Pc;
+use crate::spec::helpers;
+use crate::util::{HelperId, Pc, TypeId};
 
 /// A program did something that the machine refuses: what, at which instruction,
 /// on which line of the C source.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The program's name.
     pub program: String,
@@ -52,7 +53,7 @@ pub enum FaultKind {
     #[error("{0}")]
     Decode(#[from] DecodeError),
     /// Execution left the program.
-    #[error("execution runs past the program's last instruction or jumps out of it, to {0}")]
+    #[error("execution leaves the program, for instruction {0}")]
     OutOfProgram(i64),
     /// The budget is used up.
     #[error("the budget of {0} instructions is used up: an endless loop?")]
@@ -61,25 +62,28 @@ pub enum FaultKind {
     #[error("more than {0} nested calls")]
     Depth(usize),
     /// A helper can't do what it was asked.
-    #[error("helper {name}: {problem}")]
+    #[error("helper {}: {problem}", helper_name(*.helper))]
     Helper {
-        /// The helper's name, `bpf_map_lookup_elem`, or `helper 999`.
-        name: String,
+        /// The helper.
+        helper: HelperId,
         /// What is wrong.
         problem: HelperProblem,
     },
     /// A kernel function that is not there.
-    #[error("kernel function {0} has no implementation here; supply one with `Vm::mock_kfunc`")]
-    Kfunc(String),
+    #[error("the kernel function with BTF id {0} has no implementation here")]
+    Kfunc(TypeId),
     /// The instruction was poisoned: its CO-RE relocation had no target.
     #[error(
         "the instruction is poisoned: the kernel types in use have no `{0}`; \
          guard it with bpf_core_field_exists() or give other types"
     )]
     Poisoned(String),
-    /// An instruction that means nothing in this kind of program.
-    #[error("{0}")]
-    Unsupported(String),
+    /// A call through a register or of a callback that leads nowhere.
+    #[error("{0} is no function of this program to call")]
+    NoFunction(Pointer),
+    /// A 64-bit immediate that names nothing here.
+    #[error("{}", no_object(.0))]
+    NoObject(Pseudo),
     /// Too many objects alive.
     #[error("{0}")]
     Space(#[from] SpaceFull),
@@ -123,6 +127,26 @@ pub enum HelperProblem {
     Callback(Box<Fault>),
 }
 
+/// A helper's name in C, or its number.
+fn helper_name(id: HelperId) -> String {
+    helpers::helper(id).map_or_else(|| format!("number {id}"), |h| format!("bpf_{}", h.name))
+}
+
+/// Why a 64-bit immediate has no value.
+fn no_object(pseudo: &Pseudo) -> String {
+    match pseudo {
+        Pseudo::MapIdx { index } => format!("the program has no map {index}"),
+        Pseudo::MapIdxValue { index, .. } => {
+            format!("the program has no map {index} whose value has an address")
+        }
+        Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
+            format!("map file descriptor {fd} means nothing here: maps go by index")
+        }
+        Pseudo::BtfId { id, .. } => format!("the kernel variable with BTF id {id} is not there"),
+        Pseudo::Func { rel } => format!("there is no function {rel} instructions on"),
+    }
+}
+
 impl Fault {
     /// A fault at an instruction of `program`, with what is known of the place.
     #[must_use]
@@ -143,6 +167,8 @@ impl Fault {
         }
     }
 }
+
+impl std::error::Error for Fault {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

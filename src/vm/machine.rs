@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::events::Placed;
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::maps::{Kind, Map};
@@ -28,7 +29,7 @@ pub struct Machine {
     /// Memory that helpers lent to a program, by address: ring-buffer records.
     pub(super) lent: FxHashMap<u64, Lent>,
     outputs: Vec<Output>,
-    current: Current,
+    current: Option<Current>,
 }
 
 /// A map with its place in the address space.
@@ -51,12 +52,12 @@ pub(super) struct Lent {
 }
 
 /// The program that runs now, as helpers need to know it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Current {
     /// Its type.
     pub prog_type: ProgType,
-    /// Register r1 at its start.
-    pub context: u64,
+    /// Its context, and the packet if it has one.
+    pub placed: Placed,
 }
 
 impl Machine {
@@ -71,10 +72,7 @@ impl Machine {
             mocks: FxHashMap::default(),
             lent: FxHashMap::default(),
             outputs: Vec::new(),
-            current: Current {
-                prog_type: ProgType::Unspec,
-                context: 0,
-            },
+            current: None,
         }
     }
 
@@ -154,15 +152,29 @@ impl Machine {
         }
     }
 
-    /// The program that runs now.
+    /// The program that runs now, if one does.
     #[must_use]
-    pub const fn current(&self) -> Current {
-        self.current
+    pub const fn current(&self) -> Option<&Current> {
+        self.current.as_ref()
     }
 
-    /// Says which program runs now; returns the one before it.
-    pub const fn enter(&mut self, current: Current) -> Current {
-        std::mem::replace(&mut self.current, current)
+    /// A program of this type begins to run on an event.
+    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+        self.current = Some(Current { prog_type, placed });
+    }
+
+    /// The program has ended: gives the event back, to be read and removed.
+    pub fn leave(&mut self) -> Option<Placed> {
+        self.current.take().map(|current| current.placed)
+    }
+
+    /// Bytes of the current packet, `at` bytes from where the program's `data`
+    /// points; `None` where the packet has none there, or there is no packet.
+    #[must_use]
+    pub fn packet_bytes(&self, at: i32, len: usize) -> Option<Vec<u8>> {
+        let packet = self.current.as_ref()?.placed.packet_bytes(&self.space)?;
+        let at = usize::try_from(at).ok()?;
+        Some(packet.get(at..at.checked_add(len)?)?.to_vec())
     }
 
     /// Records something that a program gave out.
@@ -173,6 +185,11 @@ impl Machine {
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
+    }
+
+    /// Puts a function of the test in place of a helper's body.
+    pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
+        self.mocks.insert(helper, body);
     }
 
     /// Says what a register points to, in words.

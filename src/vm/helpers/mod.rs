@@ -7,6 +7,7 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::MapHandle;
 use super::machine::Machine;
 use super::maps::Map;
+use crate::spec::helpers as spec;
 use crate::util::HelperId;
 
 /// One call of a helper.
@@ -110,7 +111,7 @@ pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem>
     }
     match body(helper) {
         Some(body) => body(call),
-        None => Err(crate::spec::helper(helper)
+        None => Err(spec::helper(helper)
             .map_or(HelperProblem::Unknown, |helper| HelperProblem::Missing(helper.name))),
     }
 }

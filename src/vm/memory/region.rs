@@ -116,6 +116,13 @@ impl Region {
         Self { hidden, ..self }
     }
 
+    /// Sets the bytes of a block to zero.
+    pub fn clear(&self) {
+        if let Body::Bytes { bytes, .. } = &self.body {
+            bytes.clear();
+        }
+    }
+
     /// Address bytes from one element to the next: a power of two that leaves at
     /// least 16 bytes of guard behind the value.
     #[must_use]

@@ -1,0 +1,208 @@
+//! Events fire programs, as the kernel's attach points do.
+
+use std::time::{Duration, Instant};
+
+use super::Vm;
+use super::attach::AttachPoint;
+use super::error::Result;
+use crate::btf::Btf;
+use crate::interp::Finished;
+use crate::spec::ProgType;
+use crate::vm::events::{Event, EventError, EventKind, Layout};
+use crate::vm::{Outcome, ProgramHandle, Run};
+
+impl Vm {
+    /// A firing of a tracepoint, `group/name`, to be filled field by field. Fields
+    /// go by the names of the format file and of BTF (`count` and `args[2]`).
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] where neither the kernel's BTF nor that of a loaded
+    /// object nor the table of system calls knows the tracepoint: declare it with
+    /// [`Layout::declare`], or read its format file with [`Layout::from_format`].
+    pub fn tracepoint(&self, name: &str) -> Result<Event> {
+        let (group, event) = name.split_once('/').unwrap_or(("", name));
+        let layout = match self.first_btf(|btf| Layout::from_btf(btf, group, event)) {
+            Some(layout) => layout,
+            None => Layout::tracepoint(group, event, None),
+        };
+        Ok(Event::tracepoint(layout?))
+    }
+
+    /// A firing of a raw tracepoint, for `raw_tp` and `tp_btf` programs. Arguments
+    /// go by number (`args[0]`), and by name where BTF has it.
+    ///
+    /// # Errors
+    /// [`EventError`] where a BTF knows the tracepoint and makes no sense.
+    pub fn raw_tracepoint(&self, name: &str) -> Result<Event> {
+        let layout = self.first_btf(|btf| Layout::of_raw_tracepoint(btf, name));
+        let layout = layout.unwrap_or_else(|| Layout::of_arguments(name, 12));
+        Ok(Event::raw_tracepoint(layout?))
+    }
+
+    /// What the first BTF that can says: the kernel's, then the objects' own.
+    fn first_btf<T>(
+        &self,
+        find: impl Fn(&Btf) -> std::result::Result<T, EventError>,
+    ) -> Option<std::result::Result<T, EventError>> {
+        let own = self.programs().filter_map(|program| program.btf.as_ref());
+        let results = self.kernel_btf.iter().chain(own).map(find);
+        results.filter(std::result::Result::is_ok).next()
+    }
+
+    /// Fires an event: runs the programs that are attached to its place, in the
+    /// order in which they were attached.
+    ///
+    /// As in Linux, the results of several programs on a tracepoint are ANDed,
+    /// starting at 1, and 0 drops the event (`trace_call_bpf`,
+    /// `kernel/trace/bpf_trace.c`).
+    ///
+    /// # Errors
+    /// [`Error::Fault`](super::Error::Fault) when a program does what it must not,
+    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
+    pub fn fire(&mut self, event: Event) -> Result<Outcome> {
+        let mut outcome = Outcome {
+            passed: true,
+            ..Outcome::default()
+        };
+        let mut verdict = 1;
+        for handle in self.attached_to(&event) {
+            let run = self.run_on(handle, &event, &mut outcome)?;
+            verdict &= run.returned();
+            outcome.runs.push(run);
+        }
+        if event.kind() == EventKind::Tracepoint {
+            outcome.passed = verdict != 0;
+        }
+        Ok(outcome)
+    }
+
+    /// Runs one program on an event, wherever it is attached, as
+    /// `BPF_PROG_TEST_RUN` does.
+    ///
+    /// # Errors
+    /// As of [`fire`](Self::fire), and [`Error::NoProgram`](super::Error::NoProgram).
+    pub fn run(&mut self, program: &str, event: &Event) -> Result<Outcome> {
+        let handle = self.program_handle(program)?;
+        self.run_handle(handle, event)
+    }
+
+    /// Runs one program on an event, by its handle.
+    ///
+    /// # Errors
+    /// As of [`fire`](Self::fire).
+    pub fn run_handle(&mut self, program: ProgramHandle, event: &Event) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        let run = self.run_on(program, event, &mut outcome)?;
+        outcome.passed = run.returned() != 0;
+        outcome.runs.push(run);
+        Ok(outcome)
+    }
+
+    /// Runs a program on an event `count` times, on the same context and packet, and
+    /// measures the time that all runs took together. The outcome is that of the
+    /// last run, with the outputs of all.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn run_repeatedly(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+        count: u32,
+    ) -> Result<(Outcome, Duration)> {
+        let mut outcome = Outcome::default();
+        let mut elapsed = Duration::ZERO;
+        let run = self.placed(program, event, &mut outcome, |vm, args| {
+            let start = Instant::now();
+            let mut last = vm.execute(program, args)?;
+            for _ in 1..count {
+                last = vm.execute(program, args)?;
+            }
+            elapsed = start.elapsed();
+            Ok(last)
+        })?;
+        outcome.passed = run.returned() != 0;
+        outcome.runs.push(run);
+        Ok((outcome, elapsed))
+    }
+
+    /// Runs a program with these values in r1 to r5 and no context: what r1 points
+    /// to must be in the machine's memory already.
+    ///
+    /// # Errors
+    /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
+    pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
+        let (machine, images) = (&mut self.machine, &self.images);
+        Ok(self.checked.run(machine, images, program, args, self.budget)?)
+    }
+
+    /// The programs that an event fires, in the order of attachment.
+    fn attached_to(&self, event: &Event) -> Vec<ProgramHandle> {
+        let mut found: Vec<_> = self
+            .attached
+            .iter()
+            .zip(0..)
+            .filter_map(|(attached, index)| Some((attached.as_ref()?, ProgramHandle(index))))
+            .filter(|(attached, handle)| {
+                let prog_type = self.images[handle.index()].program().prog_type;
+                event.accepts(prog_type) && attached.point.is_hit_by(event)
+            })
+            .collect();
+        found.sort_by_key(|(attached, _)| attached.order);
+        found.into_iter().map(|(_, handle)| handle).collect()
+    }
+
+    fn run_on(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<Run> {
+        self.placed(program, event, outcome, |vm, args| vm.execute(program, args))
+    }
+
+    /// Puts an event into memory, lets `run` run on it, and takes it out again with
+    /// everything that came of it, however the run ended.
+    fn placed(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+        outcome: &mut Outcome,
+        run: impl FnOnce(&mut Self, [u64; 5]) -> Result<Finished>,
+    ) -> Result<Run> {
+        let image = self.images[program.index()].program();
+        let (name, prog_type) = (image.name.clone(), image.prog_type);
+        let placed = event.place(prog_type, &mut self.machine.space)?;
+        let context = placed.r1();
+        self.machine.enter(prog_type, placed);
+        let finished = run(self, [context, 0, 0, 0, 0]);
+        if let Some(placed) = self.machine.leave() {
+            outcome.context = placed.context_bytes(&self.machine.space);
+            outcome.packet = placed.packet_bytes(&self.machine.space);
+            placed.remove(&mut self.machine.space);
+        }
+        outcome.outputs.extend(self.machine.take_outputs());
+        outcome.stale.extend(self.machine.space.take_stale());
+        let finished = finished?;
+        Ok(Run {
+            program: name,
+            r0: finished.r0,
+            insns: finished.insns,
+        })
+    }
+}
+
+impl AttachPoint {
+    /// Whether an event happens here.
+    fn is_hit_by(&self, event: &Event) -> bool {
+        match (self, event.kind()) {
+            (Self::Tracepoint(target), EventKind::Tracepoint)
+            | (Self::RawTracepoint(target), EventKind::RawTracepoint) => target == event.name(),
+            (Self::Hook(_, target), EventKind::Function) => target.as_deref() == Some(event.name()),
+            (Self::Hook(prog_type, _), EventKind::Packet | EventKind::Context(_)) => {
+                prog_type != ProgType::Tracing
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Loading objects: maps are made and filled, programs made ready to run.
+
+use std::sync::Arc;
+
+use super::error::{Error, Result, list};
+use super::{Sharing, Vm};
+use crate::interp::Image;
+use crate::object::Object;
+use crate::program::{Initial, MapDef, Pinning, Program};
+use crate::spec::UpdateFlags;
+use crate::vm::maps::{self, Kind};
+use crate::vm::{MapHandle, ProgramHandle, World};
+
+impl Vm {
+    /// A machine with the programs and maps of an object, in the default world.
+    ///
+    /// # Errors
+    /// [`Error::Object`] when a program can't be relocated, [`Error::MapCreate`]
+    /// when a map can't be made.
+    pub fn new(object: Object) -> Result<Self> {
+        let mut vm = Self::with_world(World::default());
+        vm.load(object)?;
+        Ok(vm)
+    }
+
+    /// Loads another object's programs and maps. Maps that both objects share
+    /// (`Object::share_map`, or pinned under one name) are one.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new); nothing of the object can be run then.
+    pub fn load(&mut self, object: Object) -> Result<()> {
+        let programs = object
+            .programs()
+            .map(|program| program.map(Arc::new))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        self.load_programs(object.maps(), programs)?;
+        Ok(())
+    }
+
+    /// Loads programs that share the maps `defs`; their handles.
+    ///
+    /// # Errors
+    /// [`Error::MapCreate`] when a map can't be made or filled.
+    pub fn load_programs(
+        &mut self,
+        defs: &[MapDef],
+        programs: Vec<Arc<Program>>,
+    ) -> Result<Vec<ProgramHandle>> {
+        let maps = defs.iter().map(|def| self.load_map(def)).collect::<Result<Vec<_>>>()?;
+        if self.kernel_btf.is_none() {
+            self.kernel_btf = programs.iter().find_map(|program| program.kernel_btf.clone());
+        }
+        let mut handles = Vec::with_capacity(programs.len());
+        for program in programs {
+            let image = Image::new(program, maps.clone(), &mut self.machine)?;
+            handles.push(ProgramHandle(u32::try_from(self.images.len()).unwrap_or(u32::MAX)));
+            self.images.push(Arc::new(image));
+            self.attached.push(None);
+        }
+        for (def, handle) in defs.iter().zip(&maps) {
+            self.fill(def, *handle, &maps)?;
+        }
+        Ok(handles)
+    }
+
+    /// Makes a map, or finds the one that it stands for.
+    fn load_map(&mut self, def: &MapDef) -> Result<MapHandle> {
+        let sharing = match (&def.shared, def.pinning) {
+            (Some(token), _) => Some(Sharing::Token(token.clone())),
+            (None, Pinning::ByName) => Some(Sharing::Pinned(def.name.clone())),
+            (None, Pinning::None) => None,
+        };
+        let known = self.shared.iter().find(|(known, _)| Some(known) == sharing.as_ref());
+        if let Some((_, handle)) = known {
+            return Ok(*handle);
+        }
+        let map = maps::create(def, self.machine.world.cpus())?;
+        let handle = self.machine.add_map(map)?;
+        if let Some(sharing) = sharing {
+            self.shared.push((sharing, handle));
+        }
+        Ok(handle)
+    }
+
+    /// Gives a map what it holds at the start.
+    fn fill(&self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
+        let Some(map) = self.machine.map(handle) else {
+            return Ok(());
+        };
+        let failed = |errno| Error::MapOperation {
+            map: def.name.clone(),
+            what: "setting its initial values",
+            errno,
+        };
+        for entry in &def.initial {
+            match (entry, map.kind()) {
+                (Initial::Bytes { key, value }, _) => {
+                    let mut whole = value.to_vec();
+                    whole.resize(map.user_value_size(), 0);
+                    map.write(key, &whole, UpdateFlags::empty()).map_err(failed)?;
+                }
+                (Initial::Map { index, map: inner }, Kind::MapOfMaps(outer)) => {
+                    if let Some(inner) = maps.get(inner.index()) {
+                        outer.set(&index.to_le_bytes(), *inner).map_err(failed)?;
+                    }
+                }
+                (Initial::Program { index, name }, Kind::ProgArray(array)) => {
+                    let program = self.program_handle(name)?;
+                    array.set(*index, program).map_err(failed)?;
+                }
+                // A struct_ops value names its programs; nothing runs through it here.
+                _ => {}
+            }
+        }
+        if def.frozen {
+            map.freeze();
+        }
+        Ok(())
+    }
+
+    /// The handle of a loaded program. The last one of its name counts, so that an
+    /// object's own programs come before those of objects loaded earlier.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`] with the names there are.
+    pub fn program_handle(&self, name: &str) -> Result<ProgramHandle> {
+        let found = self.images.iter().rposition(|image| image.program().name == name);
+        match found.and_then(|index| u32::try_from(index).ok()) {
+            Some(index) => Ok(ProgramHandle(index)),
+            None => Err(Error::NoProgram {
+                name: name.to_owned(),
+                there: list(self.programs().map(|program| program.name.as_str())),
+            }),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A map as a test sees it: typed keys and values, copied in and out.
+
+use std::sync::Arc;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::Vm;
+use super::error::{Error, Result, list};
+use crate::program::MapDef;
+use crate::spec::UpdateFlags;
+use crate::util::Errno;
+use crate::vm::maps::{Kind, Map};
+use crate::vm::{MapHandle, Machine, ProgramHandle};
+
+/// A map of a [`Vm`], on user space's side: what `bpf_map_lookup_elem(3)` and its
+/// like would do.
+///
+/// Keys and values are anything that zerocopy's `IntoBytes` and `FromBytes` allow:
+/// numbers, arrays of them, and your own `#[repr(C)]` structs that derive these.
+#[derive(Debug)]
+pub struct MapView<'a> {
+    machine: &'a Machine,
+    handle: MapHandle,
+    map: Arc<dyn Map>,
+}
+
+impl Vm {
+    /// A map by its name in C.
+    ///
+    /// # Errors
+    /// [`Error::NoMap`] with the names there are.
+    pub fn map(&self, name: &str) -> Result<MapView<'_>> {
+        // The last one of its name: that of the object loaded last.
+        let found = self.machine.maps().filter(|(_, map)| map.def().name == name).last();
+        match found {
+            Some((handle, map)) => Ok(MapView {
+                machine: &self.machine,
+                handle,
+                map: map.clone(),
+            }),
+            None => Err(Error::NoMap {
+                name: name.to_owned(),
+                there: list(self.machine.maps().map(|(_, map)| map.def().name.as_str())),
+            }),
+        }
+    }
+
+    /// All maps, in the order of their objects.
+    pub fn maps(&self) -> impl Iterator<Item = MapView<'_>> {
+        self.machine.maps().map(|(handle, map)| MapView {
+            machine: &self.machine,
+            handle,
+            map: map.clone(),
+        })
+    }
+}
+
+impl MapView<'_> {
+    /// What the map was made from.
+    #[must_use]
+    pub fn def(&self) -> &MapDef {
+        self.map.def()
+    }
+
+    /// The map's handle in the machine.
+    #[must_use]
+    pub const fn handle(&self) -> MapHandle {
+        self.handle
+    }
+
+    /// The value under a key; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where `K` or `V` is not of the map's size (for per-CPU maps
+    /// use [`get_per_cpu`](Self::get_per_cpu)); [`Error::MapOperation`] where the
+    /// kind can't be read.
+    pub fn get<K, V>(&self, key: &K) -> Result<Option<V>>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+        V: FromBytes,
+    {
+        let Some(bytes) = self.get_bytes(key.as_bytes())? else {
+            return Ok(None);
+        };
+        self.decode(&bytes).map(Some)
+    }
+
+    /// The values of all CPUs under a key, CPU 0 first.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get), `V` being one CPU's value.
+    pub fn get_per_cpu<K, V>(&self, key: &K) -> Result<Option<Vec<V>>>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+        V: FromBytes,
+    {
+        let Some(bytes) = self.get_bytes(key.as_bytes())? else {
+            return Ok(None);
+        };
+        let size = self.def().value_size as usize;
+        let values = bytes.chunks_exact(size.next_multiple_of(8).max(8));
+        let values = values.map(|value| self.decode(value.get(..size).unwrap_or(value)));
+        values.collect::<Result<Vec<V>>>().map(Some)
+    }
+
+    /// The value under a key in bytes, as the syscall gives it: for per-CPU maps
+    /// those of all CPUs, each rounded up to 8 bytes.
+    ///
+    /// # Errors
+    /// [`Error::Size`] and [`Error::MapOperation`] as of [`get`](Self::get).
+    pub fn get_bytes(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.check_key(key)?;
+        match self.map.read(key) {
+            Ok(value) => Ok(Some(value)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(self.failed("look-up", errno)),
+        }
+    }
+
+    /// Sets the value under a key.
+    ///
+    /// # Errors
+    /// [`Error::Size`] as of [`get`](Self::get), [`Error::MapOperation`] with the
+    /// kernel's errno, such as `E2BIG` for a full map.
+    pub fn set<K, V>(&self, key: &K, value: &V) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+        V: IntoBytes + Immutable + ?Sized,
+    {
+        self.set_bytes(key.as_bytes(), value.as_bytes(), UpdateFlags::empty())
+    }
+
+    /// Sets the value under a key, in bytes and with flags.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set).
+    pub fn set_bytes(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<()> {
+        self.check_key(key)?;
+        self.check("value", self.map.user_value_size(), value.len())?;
+        let written = self.map.write(key, value, flags);
+        written.map_err(|errno| self.failed("update", errno))
+    }
+
+    /// Removes a key; whether it was there.
+    ///
+    /// # Errors
+    /// [`Error::MapOperation`] where the kind has no deletion.
+    pub fn delete<K>(&self, key: &K) -> Result<bool>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        self.check_key(key.as_bytes())?;
+        match self.map.delete(key.as_bytes()) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(self.failed("deletion", errno)),
+        }
+    }
+
+    /// All keys and values, in the map's order.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get).
+    pub fn entries<K, V>(&self) -> Result<Vec<(K, V)>>
+    where
+        K: FromBytes,
+        V: FromBytes,
+    {
+        let entries = self.entries_bytes()?.into_iter();
+        let typed = entries.map(|(key, value)| {
+            let size = size_of::<K>();
+            let key = K::read_from_bytes(&key).map_err(|_| self.wrong_size("key", key.len(), size));
+            Ok((key?, self.decode(&value)?))
+        });
+        typed.collect()
+    }
+
+    /// All keys and values in bytes, in the map's order.
+    ///
+    /// # Errors
+    /// [`Error::MapOperation`] where the kind can't be walked.
+    pub fn entries_bytes(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut entries = Vec::new();
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            match self.map.next_key(last.as_deref()) {
+                Ok(key) => {
+                    if let Some(value) = self.get_bytes(&key)? {
+                        entries.push((key.clone(), value));
+                    }
+                    last = Some(key);
+                }
+                Err(Errno::ENOENT) => return Ok(entries),
+                Err(errno) => return Err(self.failed("walk", errno)),
+            }
+        }
+    }
+
+    /// Takes the records that wait in a ring buffer, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`] where it is no ring buffer.
+    pub fn take_records(&self) -> Result<Vec<Vec<u8>>> {
+        match self.map.kind() {
+            Kind::RingBuf(ring) => Ok(ring.take()),
+            _ => Err(self.wrong_kind("a ring buffer")),
+        }
+    }
+
+    /// Puts a map into a map of maps, in the place of the one that was there.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`] where it is no map of maps, [`Error::MapOperation`] with
+    /// the kernel's errno where the inner map has another shape.
+    pub fn set_inner<K>(&self, key: &K, inner: MapHandle) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        self.check_key(key.as_bytes())?;
+        let known = self.machine.map(inner);
+        match (self.map.kind(), known) {
+            (Kind::MapOfMaps(outer), Some(_)) => {
+                let set = outer.set(key.as_bytes(), inner);
+                set.map_err(|errno| self.failed("update", errno))
+            }
+            (_, None) => Err(self.failed("update", Errno::EBADF)),
+            _ => Err(self.wrong_kind("a map of maps")),
+        }
+    }
+
+    /// Puts a program into a prog array.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`] where it is no prog array, [`Error::MapOperation`] with
+    /// `E2BIG` past its end.
+    pub fn set_program(&self, index: u32, program: ProgramHandle) -> Result<()> {
+        match self.map.kind() {
+            Kind::ProgArray(array) => {
+                let set = array.set(index, program);
+                set.map_err(|errno| self.failed("update", errno))
+            }
+            _ => Err(self.wrong_kind("a prog array")),
+        }
+    }
+
+    fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
+        V::read_from_bytes(bytes)
+            .map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        self.check("key", self.def().key_size as usize, key.len())
+    }
+
+    fn check(&self, what: &'static str, wanted: usize, given: usize) -> Result<()> {
+        if wanted == given {
+            Ok(())
+        } else {
+            Err(self.wrong_size(what, wanted, given))
+        }
+    }
+
+    fn wrong_size(&self, what: &'static str, wanted: usize, given: usize) -> Error {
+        Error::Size {
+            map: self.def().name.clone(),
+            what,
+            wanted,
+            given,
+        }
+    }
+
+    fn wrong_kind(&self, wanted: &'static str) -> Error {
+        Error::MapKind {
+            map: self.def().name.clone(),
+            found: self.def().map_type.name().to_owned(),
+            wanted,
+        }
+    }
+
+    fn failed(&self, what: &'static str, errno: Errno) -> Error {
+        Error::MapOperation {
+            map: self.def().name.clone(),
+            what,
+            errno,
+        }
+    }
+}

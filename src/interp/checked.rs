@@ -1,0 +1,351 @@
+//! The checked interpreter: frames, calls, tail calls, callbacks and the budget.
+//! What a single instruction does to registers and memory stands in `operations`.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::image::Image;
+use crate::isa::{CallTarget, Insn, Reg};
+use crate::spec::{helpers, limits};
+use crate::util::{HelperId, Pc};
+use crate::vm::helpers::{Call, Callbacks};
+use crate::vm::memory::{Address, Region, SharedBytes};
+use crate::vm::{Fault, FaultKind, HelperProblem, Machine, ProgramHandle};
+
+/// How many instructions a run may execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget(pub u64);
+
+impl Default for Budget {
+    /// Enough for whatever a verifier lets pass in practice, a few seconds' worth:
+    /// 2^28, about 268 million.
+    fn default() -> Self {
+        Self(1 << 28)
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// Register r0.
+    pub r0: u64,
+    /// Instructions executed.
+    pub insns: u64,
+}
+
+/// The checked interpreter. It keeps its stack from run to run.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// The regions of the frames that have ever been in use, outermost first.
+    stack: Vec<Address>,
+}
+
+impl Checked {
+    /// An interpreter without a stack yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs the program `entry` of `images` (which tail calls reach, too) with
+    /// these values in r1 to r5. Registers and stack are zero at the start.
+    ///
+    /// # Errors
+    /// [`Fault`] when the program does what it must not, or outlasts its budget.
+    pub fn run(
+        &mut self,
+        machine: &mut Machine,
+        images: &[Arc<Image>],
+        entry: ProgramHandle,
+        args: [u64; 5],
+        budget: Budget,
+    ) -> Result<Finished, Fault> {
+        let Some(image) = images.get(entry.index()) else {
+            return Ok(Finished { r0: 0, insns: 0 });
+        };
+        let mut run = Run {
+            images,
+            image,
+            stack: &mut self.stack,
+            regs: [0; Reg::COUNT],
+            frames: SmallVec::new(),
+            budget,
+            executed: 0,
+            tail_calls: 0,
+        };
+        let r0 = run.enter(machine, 0, 0, args)?;
+        Ok(Finished {
+            r0,
+            insns: run.executed,
+        })
+    }
+}
+
+/// A run under way.
+pub(super) struct Run<'a> {
+    images: &'a [Arc<Image>],
+    /// The program that runs now; a tail call changes it.
+    pub(super) image: &'a Image,
+    stack: &'a mut Vec<Address>,
+    regs: [u64; Reg::COUNT],
+    frames: SmallVec<[Frame; limits::MAX_CALL_FRAMES]>,
+    budget: Budget,
+    executed: u64,
+    tail_calls: u32,
+}
+
+/// A function under way: what its caller gets back when it ends.
+struct Frame {
+    return_to: i64,
+    saved: [u64; 4],
+    frame_pointer: u64,
+    /// What is left for `may_goto`.
+    loops_left: u32,
+}
+
+/// What to do after an instruction.
+pub(super) enum Next {
+    /// Go on with the next one.
+    Follow,
+    /// Go on at a slot.
+    Goto(i64),
+    /// The function ends.
+    Exit,
+}
+
+impl Run<'_> {
+    /// Runs the function at `at` in a new frame to its end; its r0.
+    fn enter(
+        &mut self,
+        machine: &mut Machine,
+        from: i64,
+        at: i64,
+        args: [u64; 5],
+    ) -> Result<u64, Fault> {
+        let depth = self.frames.len();
+        self.push_frame(machine, from, at, from)?;
+        for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(args) {
+            self.set(reg, arg);
+        }
+        self.execute(machine, at, depth)
+    }
+
+    /// Goes on at `at` until the frames are down to `floor`.
+    fn execute(&mut self, machine: &mut Machine, at: i64, floor: usize) -> Result<u64, Fault> {
+        let mut at = at;
+        loop {
+            let Some(slot) = self.image.insn(at) else {
+                return Err(self.fault(at, FaultKind::OutOfProgram(at)));
+            };
+            let insn = match slot {
+                Ok(insn) => insn,
+                Err(error) => return Err(self.fault(at, error.into())),
+            };
+            if self.executed >= self.budget.0 {
+                return Err(self.fault(at, FaultKind::Budget(self.budget.0)));
+            }
+            self.executed += 1;
+            let next = match insn {
+                Insn::Call(target) => self.call(machine, at, insn, target)?,
+                Insn::CallReg { target } => {
+                    let to = self.function(machine, at, self.reg(target))?;
+                    self.call_subprogram(machine, at, to)?
+                }
+                Insn::MayGoto { off } => self.may_goto(at, off),
+                Insn::Exit => Next::Exit,
+                insn => match self.operate(machine, at, insn) {
+                    Ok(next) => next,
+                    Err(kind) => return Err(self.fault(at, kind)),
+                },
+            };
+            at = match next {
+                Next::Follow => at + i64::from(insn.slots()),
+                Next::Goto(to) => to,
+                Next::Exit => match self.pop_frame() {
+                    Some(back) if self.frames.len() > floor => back,
+                    _ => return Ok(self.reg(Reg::R0)),
+                },
+            };
+        }
+    }
+
+    fn call(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        insn: Insn,
+        target: CallTarget,
+    ) -> Result<Next, Fault> {
+        match target {
+            CallTarget::Subprogram { .. } => {
+                let to = insn.subprogram_target(pc(at)).unwrap_or(-1);
+                self.call_subprogram(machine, at, to)
+            }
+            CallTarget::Helper(helpers::id::tail_call) => Ok(self.tail_call(machine)),
+            CallTarget::Helper(helper) => self.call_helper(machine, at, helper),
+            CallTarget::Kfunc { id, .. } => Err(self.fault(at, FaultKind::Kfunc(id))),
+        }
+    }
+
+    fn call_subprogram(
+        &mut self,
+        machine: &mut Machine,
+        from: i64,
+        to: i64,
+    ) -> Result<Next, Fault> {
+        self.push_frame(machine, from, to, from + 1)?;
+        Ok(Next::Goto(to))
+    }
+
+    fn push_frame(
+        &mut self,
+        machine: &mut Machine,
+        from: i64,
+        to: i64,
+        return_to: i64,
+    ) -> Result<(), Fault> {
+        let depth = self.frames.len();
+        if depth == limits::MAX_CALL_FRAMES {
+            return Err(self.fault(from, FaultKind::Depth(depth)));
+        }
+        let size = limits::STACK_SIZE;
+        let frame = match self.stack.get(depth) {
+            Some(&used) => machine.space.renew(used),
+            None => {
+                let region = Region::bytes("stack", Arc::new(SharedBytes::zeroed(size)));
+                match machine.space.insert(region) {
+                    Ok(new) => new,
+                    Err(full) => return Err(self.fault(from, full.into())),
+                }
+            }
+        };
+        match self.stack.get_mut(depth) {
+            Some(slot) => *slot = frame,
+            None => self.stack.push(frame),
+        }
+        if let Some(region) = machine.space.region_mut(frame) {
+            region.name = self.image.frame_name(to);
+            region.clear();
+        }
+        let [.., r6, r7, r8, r9, r10] = self.regs;
+        self.frames.push(Frame {
+            return_to,
+            saved: [r6, r7, r8, r9],
+            frame_pointer: r10,
+            loops_left: limits::MAX_MAY_GOTO,
+        });
+        self.set(Reg::FP, frame.plus(size as u64));
+        Ok(())
+    }
+
+    /// Gives the caller its registers back; where it goes on.
+    fn pop_frame(&mut self) -> Option<i64> {
+        let frame = self.frames.pop()?;
+        let [.., r6, r7, r8, r9, r10] = &mut self.regs;
+        [*r6, *r7, *r8, *r9] = frame.saved;
+        *r10 = frame.frame_pointer;
+        Some(frame.return_to)
+    }
+
+    /// Falls through until the frame's budget of loops is used up.
+    fn may_goto(&mut self, at: i64, off: i16) -> Next {
+        match self.frames.last_mut() {
+            Some(frame) if frame.loops_left > 0 => {
+                frame.loops_left -= 1;
+                Next::Follow
+            }
+            _ => Next::Goto(at + 1 + i64::from(off)),
+        }
+    }
+
+    /// `bpf_tail_call(ctx, map, index)`: the frame goes to another program, or, if
+    /// there is none or too many were before it, on as if nothing had happened.
+    fn tail_call(&mut self, machine: &Machine) -> Next {
+        let target = machine.tail_call_target(self.reg(Reg::R2), self.reg(Reg::R3));
+        let image = target.and_then(|program| self.images.get(program.index()));
+        match image {
+            Some(image) if self.tail_calls < limits::MAX_TAIL_CALLS => {
+                self.tail_calls += 1;
+                self.image = image;
+                Next::Goto(0)
+            }
+            _ => Next::Follow,
+        }
+    }
+
+    fn call_helper(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        helper: HelperId,
+    ) -> Result<Next, Fault> {
+        let access = self.image.program().core_access(pc(at));
+        if let Some(access) = access.filter(|access| access.poisoned) {
+            return Err(self.fault(at, FaultKind::Poisoned(access.path.clone())));
+        }
+        let mut call = Call {
+            machine,
+            args: Reg::ARGUMENTS.map(|reg| self.reg(reg)),
+            engine: &mut Engine { run: self, at },
+        };
+        match crate::vm::helpers::call(helper, &mut call) {
+            Ok(r0) => {
+                self.set(Reg::R0, r0);
+                Ok(Next::Follow)
+            }
+            // What happened in a callback is told as it is, with its own place.
+            Err(HelperProblem::Callback(fault)) => Err(*fault),
+            Err(problem) => Err(self.fault(at, FaultKind::Helper { helper, problem })),
+        }
+    }
+
+    /// The slot of the function that a register points to.
+    fn function(&self, machine: &Machine, at: i64, register: u64) -> Result<i64, Fault> {
+        let found = self.image.function_at(register);
+        found.ok_or_else(|| self.fault(at, FaultKind::NoFunction(machine.pointer(register))))
+    }
+
+    /// A register's value.
+    pub(super) const fn reg(&self, reg: Reg) -> u64 {
+        self.regs[reg.number() as usize]
+    }
+
+    /// Sets a register.
+    pub(super) const fn set(&mut self, reg: Reg, value: u64) {
+        self.regs[reg.number() as usize] = value;
+    }
+
+    fn fault(&self, at: i64, kind: FaultKind) -> Fault {
+        let insn = match self.image.insn(at) {
+            Some(Ok(insn)) => insn.text(&**self.image.program()).to_string(),
+            Some(Err(error)) => format!("{:?}", error.raw),
+            None => "none".into(),
+        };
+        Fault::at(self.image.program(), pc(at), insn, kind)
+    }
+}
+
+/// The slot as a position; a slot outside of the program, which only a fault
+/// names, is 0.
+fn pc(at: i64) -> Pc {
+    Pc(u32::try_from(at).unwrap_or_default())
+}
+
+/// The run as a helper sees it.
+struct Engine<'r, 'a> {
+    run: &'r mut Run<'a>,
+    at: i64,
+}
+
+impl Callbacks for Engine<'_, '_> {
+    fn call_back(
+        &mut self,
+        machine: &mut Machine,
+        function: u64,
+        args: [u64; 5],
+    ) -> Result<u64, Fault> {
+        let to = self.run.function(machine, self.at, function)?;
+        self.run.enter(machine, self.at, to, args)
+    }
+}

@@ -1,0 +1,88 @@
+//! A program made ready for the checked interpreter: decoded once, its maps bound
+//! to those of a machine.
+
+use std::sync::Arc;
+
+use crate::isa::{Code, DecodeError, Insn};
+use crate::program::Program;
+use crate::util::Pc;
+use crate::vm::memory::{Address, Region, SpaceFull};
+use crate::vm::{Machine, MapHandle};
+
+/// A loaded program.
+#[derive(Debug)]
+pub struct Image {
+    program: Arc<Program>,
+    code: Code,
+    maps: Vec<MapHandle>,
+    functions: Address,
+    frame_names: Vec<Arc<str>>,
+}
+
+impl Image {
+    /// Makes `program` ready to run on `machine`; `maps` holds the machine's maps
+    /// in the order of the program's. An instruction that can't be decoded faults
+    /// when it is reached.
+    ///
+    /// # Errors
+    /// [`SpaceFull`] when the machine has no address left for its functions.
+    pub fn new(
+        program: Arc<Program>,
+        maps: Vec<MapHandle>,
+        machine: &mut Machine,
+    ) -> Result<Self, SpaceFull> {
+        let functions = Region::opaque(format!("function of {}", program.name));
+        let stack_of = |name: &str| Arc::from(format!("stack of {name}"));
+        let mut frame_names: Vec<_> =
+            program.subprograms.iter().map(|sub| stack_of(&sub.name)).collect();
+        if frame_names.is_empty() {
+            frame_names.push(stack_of(&program.name));
+        }
+        Ok(Self {
+            code: Code::new(&program.insns),
+            maps,
+            functions: machine.space.insert(functions)?,
+            frame_names,
+            program,
+        })
+    }
+
+    /// The program.
+    #[must_use]
+    pub const fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// The machine's maps, in the order of the program's.
+    #[must_use]
+    pub fn maps(&self) -> &[MapHandle] {
+        &self.maps
+    }
+
+    /// The instruction at a slot; `None` outside of the program and in the middle
+    /// of a 64-bit immediate.
+    pub(super) fn insn(&self, at: i64) -> Option<Result<Insn, DecodeError>> {
+        self.code.get(Pc(u32::try_from(at).ok()?))
+    }
+
+    /// What a register holds for the function at a slot.
+    pub(super) fn function_address(&self, at: i64) -> u64 {
+        self.functions.plus(at.cast_unsigned())
+    }
+
+    /// The slot of the function that a register points to.
+    pub(super) fn function_at(&self, register: u64) -> Option<i64> {
+        let at = Address::from_register(register)?;
+        let ours = at.region() == self.functions.region()
+            && at.generation() == self.functions.generation();
+        (ours && self.insn(at.offset()).is_some()).then_some(at.offset())
+    }
+
+    /// What messages call the stack frame of the function that holds a slot.
+    pub(super) fn frame_name(&self, at: i64) -> Arc<str> {
+        let pc = Pc::from_index(usize::try_from(at).unwrap_or_default());
+        let after = self.program.subprograms.partition_point(|sub| sub.start <= pc);
+        let name = self.frame_names.get(after.saturating_sub(1));
+        name.cloned().unwrap_or_else(|| "stack".into())
+    }
+}

@@ -1,0 +1,9 @@
+//! Interpreters. The [`Checked`] one runs any bytes: every access is judged, every
+//! way to stop is a [`Fault`](crate::vm::Fault), nothing is assumed.
+
+mod checked;
+mod image;
+mod operations;
+
+pub use checked::{Budget, Checked, Finished};
+pub use image::Image;

@@ -1,0 +1,137 @@
+//! What an instruction does to registers and memory.
+
+use super::checked::{Next, Run};
+use crate::isa::{AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, movsx, neg, sign_extend32};
+use crate::vm::{FaultKind, Machine};
+
+impl Run<'_> {
+    /// Executes any instruction that neither calls nor returns.
+    pub(super) fn operate(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        insn: Insn,
+    ) -> Result<Next, FaultKind> {
+        match insn {
+            Insn::Alu { op, width, dst, src } => {
+                let result = op.eval(width, self.reg(dst), self.operand(src));
+                self.set(dst, result);
+            }
+            Insn::MovSx { width, from, dst, src } => {
+                self.set(dst, movsx(width, from, self.reg(src)));
+            }
+            Insn::Neg { width, dst } => {
+                self.set(dst, neg(width, self.reg(dst)));
+            }
+            Insn::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
+            // Both address spaces are one here: the arena is a region like any other.
+            Insn::AddrSpaceCast { dst, src, .. } => self.set(dst, self.reg(src)),
+            Insn::LoadImm64 { dst, value } => self.set(dst, value),
+            Insn::LoadPseudo { dst, source } => {
+                let value = self.pseudo(machine, at, source)?;
+                self.set(dst, value);
+            }
+            Insn::Load { size, dst, base, off } | Insn::LoadAcquire { size, dst, base, off } => {
+                let value = machine.space.load(self.address(base, off), bytes(size))?;
+                self.set(dst, value);
+            }
+            Insn::LoadSx { from, dst, base, off } => {
+                let value = machine.space.load(self.address(base, off), bytes(from.size()))?;
+                self.set(dst, from.extend(value));
+            }
+            Insn::Store { size, base, off, src } => {
+                let (address, value) = (self.address(base, off), self.operand(src));
+                machine.space.store(address, bytes(size), value)?;
+            }
+            Insn::StoreRelease { size, base, off, src } => {
+                let (address, value) = (self.address(base, off), self.reg(src));
+                machine.space.store(address, bytes(size), value)?;
+            }
+            Insn::Atomic { op, width, base, off, src } => {
+                self.atomic(machine, op, width, self.address(base, off), src)?;
+            }
+            Insn::LoadPacket { size, index, off } => {
+                return Ok(self.load_packet(machine, size, index, off));
+            }
+            Insn::JumpIf { op, width, dst, src, off } => {
+                if op.eval(width, self.reg(dst), self.operand(src)) {
+                    return Ok(Next::Goto(at + 1 + i64::from(off)));
+                }
+            }
+            Insn::Jump { off } => return Ok(Next::Goto(at + 1 + i64::from(off))),
+            Insn::JumpLong { off } => return Ok(Next::Goto(at + 1 + i64::from(off))),
+            // The caller's: they change frames.
+            Insn::MayGoto { .. } | Insn::Call(_) | Insn::CallReg { .. } | Insn::Exit => {}
+        }
+        Ok(Next::Follow)
+    }
+
+    fn operand(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Reg(reg) => self.reg(reg),
+            Operand::Imm(imm) => sign_extend32(imm),
+        }
+    }
+
+    fn address(&self, base: Reg, off: i16) -> u64 {
+        self.reg(base).wrapping_add_signed(i64::from(off))
+    }
+
+    fn atomic(
+        &mut self,
+        machine: &Machine,
+        op: AtomicOp,
+        width: Width,
+        address: u64,
+        src: Reg,
+    ) -> Result<(), FaultKind> {
+        let (source, expected) = (self.reg(src), self.reg(Reg::R0));
+        let new = |old| op.eval(width, old, source, expected);
+        let old = machine.space.update(address, bytes(width.size()), new)?;
+        if op.compares() {
+            self.set(Reg::R0, old);
+        } else if op.fetches() {
+            self.set(src, old);
+        }
+        Ok(())
+    }
+
+    /// Legacy packet loads: the bytes in network order, or the end of the program
+    /// with 0 where the packet has none there (RFC 9669, section 5.5;
+    /// `bpf_skb_load_helper_*`, `net/core/filter.c`).
+    fn load_packet(
+        &mut self,
+        machine: &Machine,
+        size: Size,
+        index: Option<Reg>,
+        off: i32,
+    ) -> Next {
+        #[expect(clippy::cast_possible_truncation, reason = "the kernel adds 32-bit numbers")]
+        let index = index.map_or(0, |reg| self.reg(reg) as i32);
+        let loaded = machine.packet_bytes(off.wrapping_add(index), bytes(size));
+        let value = loaded.map(|loaded| loaded.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        self.set(Reg::R0, value.unwrap_or(0));
+        match value {
+            Some(_) => Next::Follow,
+            None => Next::Exit,
+        }
+    }
+
+    /// What a 64-bit immediate with a pseudo source stands for.
+    fn pseudo(&self, machine: &Machine, at: i64, source: Pseudo) -> Result<u64, FaultKind> {
+        let map = |index: u32| self.image.maps().get(index as usize).copied();
+        let found = match source {
+            Pseudo::MapIdx { index } => map(index).and_then(|map| machine.map_address(map)),
+            Pseudo::MapIdxValue { index, off } => map(index)
+                .and_then(|map| machine.value_address(map, 0))
+                .map(|value| value.wrapping_add(u64::from(off))),
+            Pseudo::Func { rel } => Some(self.image.function_address(at + 1 + i64::from(rel))),
+            Pseudo::BtfId { .. } | Pseudo::MapFd { .. } | Pseudo::MapValue { .. } => None,
+        };
+        found.ok_or(FaultKind::NoObject(source))
+    }
+}
+
+fn bytes(size: Size) -> usize {
+    usize::from(size.bytes())
+}

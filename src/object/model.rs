@@ -1,0 +1,285 @@
+//! What an opened object consists of. Everything is collected once from the
+//! [`Image`](super::image::Image), which can be dropped then; relocation reads it
+//! as often as programs are asked for.
+
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+use super::error::Problem;
+use super::kconfig::{self, Kconfig};
+use super::target::Target;
+use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo};
+use crate::isa::RawInsn;
+use crate::program::MapDef;
+use crate::spec::{AttachType, ProgFlags, ProgType};
+use crate::util::{MapId, TypeId};
+
+/// An opened BPF object: programs, maps, global variables and externs, which can be
+/// chosen and changed until programs are taken out of it.
+///
+/// It follows libbpf's conventions throughout: what a section name means, which
+/// functions are appended to a program, what maps are called, what is poisoned.
+///
+/// ```no_run
+/// use bpflab::Object;
+///
+/// let mut object = Object::open("write_hist.bpf.o")?;
+/// object.set_global("target_pid", 42)?;
+/// object.map_mut("hist")?.set_max_entries(64)?;
+/// for program in object.programs() {
+///     let program = program?;
+///     println!("{} has {} instructions", program.name, program.insns.len());
+/// }
+/// # Ok::<(), bpflab::ObjectError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Path or name as it was opened, for messages.
+    pub(super) file: String,
+    /// What libbpf calls the object: no directory, nothing from the first dot on,
+    /// 15 bytes.
+    pub(super) name: String,
+    /// Bytes of the file.
+    pub(super) file_size: usize,
+    pub(super) license: String,
+    pub(super) version: Option<u32>,
+    pub(super) code: Vec<Code>,
+    /// By section and position.
+    pub(super) functions: Vec<Function>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) maps: Vec<MapDef>,
+    pub(super) externs: Vec<Extern>,
+    pub(super) globals: Vec<Global>,
+    pub(super) btf: Option<Btf>,
+    pub(super) notes: Vec<Note>,
+    pub(super) kconfig: Kconfig,
+    pub(super) ksyms: FxHashMap<String, u64>,
+    pub(super) target: Target,
+}
+
+/// A section of instructions, with everything that refers to them. Positions are
+/// slots from the section's start.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Code {
+    pub name: String,
+    pub insns: Vec<RawInsn>,
+    /// In rising order of slots.
+    pub relocations: Vec<Reloc>,
+    /// `func_info`, in rising order, offsets in slots.
+    pub functions: Vec<FuncInfo>,
+    /// `line_info`, in rising order, offsets in slots.
+    pub lines: Vec<LineInfo>,
+    /// CO-RE relocations, in rising order, offsets in slots.
+    pub core: Vec<CoreRelo>,
+}
+
+/// A function: a range of slots of a section.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub name: String,
+    /// Index in [`Object::code`].
+    pub code: usize,
+    /// Its slots.
+    pub slots: Range<usize>,
+    /// `static`.
+    pub local: bool,
+}
+
+/// A relocation of an instruction, with its symbol looked up.
+#[derive(Debug, Clone)]
+pub(super) struct Reloc {
+    pub slot: usize,
+    pub target: RelocTarget,
+}
+
+/// What an instruction refers to.
+#[derive(Debug, Clone)]
+pub(super) enum RelocTarget {
+    /// A call: the function at this slot, `imm + 1` slots further on.
+    Call { code: usize, slot: usize },
+    /// The address of the function at this byte, `imm` bytes further on.
+    Function { code: usize, offset: u64 },
+    /// A map.
+    Map(MapId),
+    /// A byte of a section that became a map; the instruction's `imm` is added.
+    Data { map: MapId, offset: u64 },
+    /// Index in [`Object::externs`].
+    Extern(usize),
+    /// Nothing that it may refer to: an error of the programs that contain it.
+    Broken(Box<Problem>),
+}
+
+/// A function that a hook calls: the main function of a program.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Index in [`Object::functions`].
+    pub(super) function: usize,
+    /// Name of the C function.
+    pub(super) name: String,
+    /// Section without a leading `?`.
+    pub(super) section: String,
+    /// Instruction slots of the main function alone.
+    pub(super) slots: usize,
+    pub(super) autoload: bool,
+    pub(super) prog_type: Option<ProgType>,
+    pub(super) expected_attach_type: Option<AttachType>,
+    pub(super) attach_target: Option<String>,
+    pub(super) flags: ProgFlags,
+    /// `struct_ops`: the type whose member it implements, and the member.
+    pub(super) member: Option<(String, String)>,
+    /// Index in [`Object::functions`] of what runs when it throws.
+    pub(super) exception_callback: Option<usize>,
+}
+
+/// A variable or function that the object declares and does not define.
+#[derive(Debug, Clone)]
+pub struct Extern {
+    /// Its name.
+    pub name: String,
+    /// `__weak`: it may be missing, and is 0 then.
+    pub weak: bool,
+    /// What it stands for.
+    pub kind: ExternKind,
+    /// Its `BTF_KIND_VAR` or `BTF_KIND_FUNC`.
+    pub type_id: Option<TypeId>,
+}
+
+/// What an extern stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExternKind {
+    /// A value of the kernel's configuration (`__kconfig`).
+    Kconfig(kconfig::Variable),
+    /// A kernel variable (`__ksym`). One without a type (`void`) is an address
+    /// from kallsyms, the others come from the kernel's BTF.
+    KernelVariable {
+        /// Type without qualifiers and typedefs; none for `void`.
+        ty: Option<TypeId>,
+    },
+    /// A kernel function (`__ksym`).
+    KernelFunction {
+        /// Its prototype.
+        prototype: TypeId,
+    },
+    /// A variable or function of another object, which must be linked to this one.
+    Elsewhere,
+}
+
+/// A variable of the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Global {
+    /// Name; static variables of functions are `function.variable`.
+    pub name: String,
+    /// The map that holds it.
+    pub map: MapId,
+    /// Its first byte in the map's value.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// Its type.
+    pub ty: Option<TypeId>,
+    /// Whether other objects see it.
+    pub global: bool,
+}
+
+/// Something about an object that is no error, and that its author may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The section that it is about; empty for the object as a whole.
+    pub section: String,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Object {
+    /// An object without anything in it.
+    pub(super) fn empty(file: &str) -> Self {
+        Self {
+            file: file.to_owned(),
+            name: short_name(file),
+            file_size: 0,
+            license: String::new(),
+            version: None,
+            code: Vec::new(),
+            functions: Vec::new(),
+            entries: Vec::new(),
+            maps: Vec::new(),
+            externs: Vec::new(),
+            globals: Vec::new(),
+            btf: None,
+            notes: Vec::new(),
+            kconfig: Kconfig::default(),
+            ksyms: FxHashMap::default(),
+            target: Target::default(),
+        }
+    }
+
+    /// Notes something about a section.
+    pub(super) fn note(&mut self, section: &str, text: impl Into<String>) {
+        self.notes.push(Note {
+            section: section.to_owned(),
+            text: text.into(),
+        });
+    }
+
+    /// The function that holds a slot of a section.
+    pub(super) fn function_at(&self, code: usize, slot: usize) -> Option<usize> {
+        let after = self
+            .functions
+            .partition_point(|f| (f.code, f.slots.start) <= (code, slot));
+        let index = after.checked_sub(1)?;
+        let function = self.functions.get(index)?;
+        (function.code == code && function.slots.contains(&slot)).then_some(index)
+    }
+
+    /// Adds a map.
+    pub(super) fn add_map(&mut self, map: MapDef) -> MapId {
+        let id = MapId::from_index(self.maps.len());
+        self.maps.push(map);
+        id
+    }
+}
+
+/// libbpf's name for an object: the file's, without directory and from the first
+/// dot on, as much of it as the kernel keeps.
+fn short_name(file: &str) -> String {
+    let base = file.rsplit('/').next().unwrap_or(file);
+    let stem = base.split('.').next().unwrap_or(base);
+    prefix(stem, crate::spec::limits::OBJECT_NAME_LEN - 1).to_owned()
+}
+
+/// At most `len` bytes from the start of a text, whole characters only.
+pub(super) fn prefix(text: &str, len: usize) -> &str {
+    let mut end = len.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// An unknown name, with those that would have been right.
+pub(super) fn unknown<'a>(what: &'static str, known: impl Iterator<Item = &'a str>) -> Problem {
+    let known = known.map(ToOwned::to_owned).collect();
+    Problem::Unknown {
+        what,
+        known: super::error::Known(known),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_name_is_libbpfs() {
+        for (file, name) in [
+            ("write_hist.bpf.o", "write_hist"),
+            ("/usr/lib/bpf/a.o", "a"),
+            ("./.hidden", ""),
+            ("a_name_longer_than_fifteen.o", "a_name_longer_t"),
+            ("äöüäöüäöü", "äöüäöüä"),
+        ] {
+            assert_eq!(short_name(file), name, "{file}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Taking programs out of an object.
+
+use std::sync::Arc;
+
+use super::assemble::{Assembled, Assembler};
+use super::error::{ObjectError, Place, Problem};
+use super::model::{Entry, Object};
+use super::resolve::{self, Resolved};
+use crate::btf::{Btf, FuncInfo, LineInfo, Linkage};
+use crate::isa::RawInsn;
+use crate::program::{Initial, MapDef, Program, Subprogram};
+use crate::spec::MapType;
+use crate::util::{Pc, TypeId};
+
+/// Bytes of programs that are built from a byte of file, and those that any file may
+/// make: what keeps a small hostile file from filling the memory.
+const BYTES_PER_FILE_BYTE: usize = 8;
+const BYTES_FOR_ANY_FILE: usize = 32 << 20;
+
+type Result<T> = std::result::Result<T, ObjectError>;
+
+/// An object's programs, one after the other: [`Object::programs`].
+#[derive(Debug)]
+pub struct Programs<'o> {
+    object: &'o Object,
+    prepared: Prepared,
+    next: usize,
+}
+
+/// What all programs of an object share.
+#[derive(Debug)]
+struct Prepared {
+    maps: Arc<[MapDef]>,
+    externs: Vec<Resolved>,
+    kernel: Option<Btf>,
+    /// Bytes that programs may still take.
+    budget: usize,
+}
+
+impl Object {
+    /// The programs that are to be loaded, each on its own: one that is broken says
+    /// why and doesn't keep the others from being used.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), bpflab::ObjectError> {
+    /// let object = bpflab::Object::open("write_hist.bpf.o")?;
+    /// let programs = object.programs().collect::<Result<Vec<_>, _>>()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn programs(&self) -> Programs<'_> {
+        Programs {
+            object: self,
+            prepared: Prepared::new(self),
+            next: 0,
+        }
+    }
+
+    /// The program of this name, whether it is to be loaded or not.
+    ///
+    /// # Errors
+    /// There is none of this name, or it refers to something that isn't there.
+    pub fn program(&self, name: &str) -> Result<Program> {
+        let entry = self.entry(name)?;
+        Prepared::new(self).program(self, entry)
+    }
+
+    /// Whether a program is loaded with the object. One that `struct_ops` tables
+    /// refer to follows them.
+    fn loads(&self, entry: &Entry) -> bool {
+        if entry.member.is_none() {
+            return entry.autoload;
+        }
+        self.maps.iter().any(|map| {
+            let refers = |initial: &Initial| {
+                matches!(initial, Initial::Program { name, .. } if *name == entry.name)
+            };
+            map.map_type == MapType::StructOps && map.autocreate && map.initial.iter().any(refers)
+        })
+    }
+}
+
+impl Iterator for Programs<'_> {
+    type Item = Result<Program>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = self.object.entries.get(self.next)?;
+            self.next += 1;
+            if self.object.loads(entry) {
+                return Some(self.prepared.program(self.object, entry));
+            }
+        }
+    }
+}
+
+impl Prepared {
+    fn new(object: &Object) -> Self {
+        let kernel = resolve::asks_kernel(object)
+            .then(|| object.target.kernel())
+            .flatten();
+        let externs = resolve::resolve(object, kernel.as_ref());
+        let budget = object.file_size.saturating_mul(BYTES_PER_FILE_BYTE);
+        Self {
+            maps: object.maps.clone().into(),
+            externs,
+            kernel,
+            budget: budget.saturating_add(BYTES_FOR_ANY_FILE),
+        }
+    }
+
+    fn program(&mut self, object: &Object, entry: &Entry) -> Result<Program> {
+        let Some(prog_type) = entry.prog_type else {
+            let place = Place::Section {
+                name: entry.section.clone(),
+                offset: 0,
+            };
+            let text = format!(
+                "the section's name doesn't say what type of program '{}' is: rename it, or \
+                 set the type",
+                entry.name
+            );
+            return Err(ObjectError::new(place, Problem::Unresolved(text)).of(&object.file));
+        };
+        let assembler = Assembler {
+            object,
+            maps: &self.maps,
+            externs: &self.externs,
+            limit: self.budget / RawInsn::SIZE,
+        };
+        let code = assembler.assemble(entry.function, entry.exception_callback)?;
+        let debug = Debug::new(object, &code);
+        self.budget = self
+            .budget
+            .saturating_sub(debug.bytes() + code.insns.len() * RawInsn::SIZE);
+
+        let kernel = self.kernel.clone().or_else(|| object.btf.clone());
+        let subprograms = subprograms(object, &code, &debug);
+        let attach_target = match &entry.member {
+            Some((ty, member)) => Some(format!("{ty}.{member}")),
+            None => entry.attach_target.clone(),
+        };
+        Ok(Program {
+            name: entry.name.clone(),
+            section: entry.section.clone(),
+            prog_type,
+            expected_attach_type: entry.expected_attach_type,
+            attach_target,
+            attach_btf_id: kernel
+                .as_ref()
+                .and_then(|kernel| resolve::attach_btf_id(entry, kernel)),
+            flags: entry.flags,
+            license: object.license.clone(),
+            insns: code.insns,
+            subprograms,
+            maps: self.maps.clone(),
+            btf: object.btf.clone(),
+            kernel_btf: kernel,
+            func_info: debug.functions,
+            lines: debug.lines,
+            accesses: Vec::new(),
+        })
+    }
+}
+
+/// What BTF.ext says of a program, at the program's slots.
+struct Debug {
+    functions: Vec<FuncInfo>,
+    lines: Vec<LineInfo>,
+}
+
+impl Debug {
+    fn new(object: &Object, assembled: &Assembled) -> Self {
+        let mut functions = Vec::with_capacity(assembled.functions.len());
+        let mut lines = Vec::new();
+        for &(index, start) in &assembled.functions {
+            let found = object.functions.get(index);
+            let found =
+                found.and_then(|function| Some((function, object.code.get(function.code)?)));
+            let Some((function, code)) = found else {
+                continue;
+            };
+            let first = function.slots.start;
+            let moved = |insn_off: u32| {
+                let slot = (insn_off as usize).saturating_sub(first) + start;
+                u32::try_from(slot).unwrap_or(u32::MAX)
+            };
+            let info = code
+                .functions
+                .partition_point(|info| (info.insn_off as usize) < first);
+            if let Some(info) = code.functions.get(info)
+                && info.insn_off as usize == first
+            {
+                functions.push(FuncInfo {
+                    insn_off: moved(info.insn_off),
+                    ..*info
+                });
+            }
+            let from = code
+                .lines
+                .partition_point(|line| (line.insn_off as usize) < first);
+            let to = code
+                .lines
+                .partition_point(|line| (line.insn_off as usize) < function.slots.end);
+            let own = code.lines.get(from..to).unwrap_or_default();
+            lines.extend(own.iter().map(|line| LineInfo {
+                insn_off: moved(line.insn_off),
+                ..*line
+            }));
+        }
+        // The kernel wants a record for each function or none at all.
+        if functions.len() != assembled.functions.len() {
+            functions.clear();
+        }
+        Self { functions, lines }
+    }
+
+    fn bytes(&self) -> usize {
+        self.functions.len() * size_of::<FuncInfo>() + self.lines.len() * size_of::<LineInfo>()
+    }
+}
+
+fn subprograms(object: &Object, assembled: &Assembled, debug: &Debug) -> Vec<Subprogram> {
+    let types = debug.functions.iter().map(|info| Some(info.ty));
+    let types = types.chain(std::iter::repeat(None));
+    assembled
+        .functions
+        .iter()
+        .zip(types)
+        .map(|(&(index, start), type_id)| Subprogram {
+            name: object
+                .functions
+                .get(index)
+                .map(|function| function.name.clone())
+                .unwrap_or_default(),
+            start: Pc::from_index(start),
+            type_id,
+            global: type_id.is_some_and(|id| is_global(object, id)),
+        })
+        .collect()
+}
+
+fn is_global(object: &Object, id: TypeId) -> bool {
+    let ty = object.btf.as_ref().and_then(|btf| btf.get(id));
+    ty.and_then(|ty| ty.linkage()) == Some(Linkage::Global)
+}

@@ -1,0 +1,144 @@
+//! What the externs of an object stand for on the kernel that programs are
+//! relocated for (libbpf, `bpf_object__resolve_externs`).
+
+use super::error::Problem;
+use super::maps_data::write;
+use super::model::{Entry, Extern, ExternKind, Object};
+use crate::btf::{Btf, Kind, essential_name};
+use crate::program::MapOrigin;
+use crate::util::{MapId, TypeId};
+
+/// What an extern stands for.
+#[derive(Debug, Clone)]
+pub(super) enum Resolved {
+    /// A byte of the `.kconfig` map.
+    Kconfig { map: MapId, offset: u32 },
+    /// A variable or function in the kernel's BTF.
+    InBtf(TypeId),
+    /// An address.
+    Address(u64),
+    /// Nothing: a weak extern that the kernel doesn't have.
+    Missing,
+    /// Nothing, and it is needed: an error of the programs that use it.
+    Unresolved(Problem),
+}
+
+/// Resolves every extern.
+pub(super) fn resolve(object: &Object, kernel: Option<&Btf>) -> Vec<Resolved> {
+    let kconfig = kconfig_map(object);
+    object
+        .externs
+        .iter()
+        .map(|ext| match ext.kind {
+            ExternKind::Kconfig(variable) => {
+                match object.kconfig.bytes(&ext.name, variable, ext.weak) {
+                    Ok(None) if !ext.weak => unresolved(
+                        "no value is known for it: set one (set_kconfig), or read a kernel's \
+                         configuration (read_kconfig); as __weak it would be 0"
+                            .to_owned(),
+                    ),
+                    Ok(_) => Resolved::Kconfig {
+                        map: MapId::from_index(kconfig.unwrap_or_default()),
+                        offset: variable.offset,
+                    },
+                    Err(text) => Resolved::Unresolved(Problem::Kconfig(text)),
+                }
+            }
+            ExternKind::KernelVariable { ty: Some(_) } => in_btf(object, ext, kernel, Kind::Var),
+            ExternKind::KernelFunction { .. } => in_btf(object, ext, kernel, Kind::Func),
+            ExternKind::KernelVariable { ty: None } => match object.ksyms.get(&ext.name) {
+                Some(address) => Resolved::Address(*address),
+                None if ext.weak => Resolved::Missing,
+                None => unresolved(
+                    "its address isn't known: set one (set_ksym); as __weak it would be 0"
+                        .to_owned(),
+                ),
+            },
+            ExternKind::Elsewhere if ext.weak => Resolved::Missing,
+            ExternKind::Elsewhere => unresolved(
+                "neither __ksym nor __kconfig, so another object must define it: link the two"
+                    .to_owned(),
+            ),
+        })
+        .collect()
+}
+
+/// Index of the `.kconfig` map.
+fn kconfig_map(object: &Object) -> Option<usize> {
+    object
+        .maps
+        .iter()
+        .position(|map| map.origin == MapOrigin::Kconfig)
+}
+
+/// Writes the known values of the configuration into the `.kconfig` map. A value that
+/// doesn't fit is an error of the programs that read it.
+pub(super) fn fill_kconfig(object: &mut Object) {
+    let index = kconfig_map(object);
+    let Some(map) = index.and_then(|index| object.maps.get_mut(index)) else {
+        return;
+    };
+    for ext in &object.externs {
+        if let ExternKind::Kconfig(variable) = ext.kind
+            && let Ok(Some(bytes)) = object.kconfig.bytes(&ext.name, variable, ext.weak)
+        {
+            write(map, variable.offset as usize, &bytes);
+        }
+    }
+}
+
+fn unresolved(text: String) -> Resolved {
+    Resolved::Unresolved(Problem::Unresolved(text))
+}
+
+/// A variable or function of the kernel; without a kernel, what the object itself
+/// declares.
+fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Resolved {
+    let Some(kernel) = kernel else {
+        return match (ext.type_id, &object.btf) {
+            (Some(id), Some(_)) => Resolved::InBtf(id),
+            _ => Resolved::Missing,
+        };
+    };
+    // libbpf looks functions up without their flavor, variables by the whole name.
+    let name = match kind {
+        Kind::Func => essential_name(&ext.name),
+        _ => &ext.name,
+    };
+    match kernel.find(name, kind) {
+        Some(found) => Resolved::InBtf(found.id()),
+        None if ext.weak => Resolved::Missing,
+        None => unresolved(format!("the kernel's BTF has no {kind} of this name")),
+    }
+}
+
+/// What an entry point attaches to in the kernel's BTF.
+pub(super) fn attach_btf_id(entry: &Entry, kernel: &Btf) -> Option<TypeId> {
+    if let Some((ty, _)) = &entry.member {
+        return kernel
+            .find(essential_name(ty), Kind::Struct)
+            .map(|ty| ty.id());
+    }
+    let name = entry.btf_target()?;
+    let kind = if name.starts_with("btf_trace_") {
+        Kind::Typedef
+    } else {
+        Kind::Func
+    };
+    kernel.find(&name, kind).map(|ty| ty.id())
+}
+
+/// Whether relocating this object asks the kernel's BTF anything.
+pub(super) fn asks_kernel(object: &Object) -> bool {
+    object.code.iter().any(|code| !code.core.is_empty())
+        || object.externs.iter().any(|ext| {
+            matches!(
+                ext.kind,
+                ExternKind::KernelFunction { .. } | ExternKind::KernelVariable { ty: Some(_) }
+            )
+        })
+        || object
+            .entries
+            .iter()
+            .any(|entry| entry.member.is_some() || entry.btf_target().is_some())
+}

@@ -1,0 +1,46 @@
+//! The few raw instructions that a loader recognises and makes. It works on slots,
+//! not on decoded instructions: an object's code isn't valid before it is relocated.
+
+use crate::isa::{PseudoKind, RawInsn};
+
+/// `BPF_JMP | BPF_CALL`.
+pub(super) const CALL: u8 = 0x85;
+/// `BPF_LD | BPF_IMM | BPF_DW`: an immediate of two slots.
+pub(super) const LOAD_64: u8 = 0x18;
+
+/// Source field of a call of a subprogram (`BPF_PSEUDO_CALL`).
+pub(super) const SUBPROGRAM: u8 = 1;
+/// Source field of a call of a kernel function (`BPF_PSEUDO_KFUNC_CALL`).
+pub(super) const KFUNC: u8 = 2;
+
+/// libbpf's immediate for a map that isn't made; the map's index is added.
+const POISONED_MAP: i32 = 2_001_000_000;
+/// libbpf's immediate for a kernel function that isn't there; the extern's index is
+/// added.
+const POISONED_KFUNC: i32 = 2_002_000_000;
+
+/// Whether this calls a subprogram.
+pub(super) fn calls_subprogram(insn: RawInsn) -> bool {
+    insn.opcode == CALL && insn.regs == SUBPROGRAM << 4 && insn.off == 0
+}
+
+/// Whether this loads a subprogram's address.
+pub(super) fn loads_function(insn: RawInsn) -> bool {
+    insn.opcode == LOAD_64 && insn.src() == PseudoKind::Func.src()
+}
+
+/// A call that no kernel has, by which the verifier's "invalid func unknown#" tells
+/// which map was meant.
+pub(super) fn poisoned_map(index: usize) -> RawInsn {
+    poisoned(POISONED_MAP, index)
+}
+
+/// A call that no kernel has, in place of that of a missing kernel function.
+pub(super) fn poisoned_kfunc(index: usize) -> RawInsn {
+    poisoned(POISONED_KFUNC, index)
+}
+
+fn poisoned(base: i32, index: usize) -> RawInsn {
+    let index = i32::try_from(index).unwrap_or(i32::MAX);
+    RawInsn::new(CALL, 0, 0, 0, base.saturating_add(index))
+}

@@ -1,0 +1,62 @@
+//! The kernel that programs are relocated for: whose BTF answers CO-RE
+//! relocations, kernel functions and variables, and attach targets.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::compressed;
+use super::error::{ObjectError, Place, Problem};
+use crate::btf::Btf;
+
+/// Where the running kernel shows its BTF.
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// The kernel that an object's programs are relocated for.
+#[derive(Debug, Clone, Default)]
+pub enum Target {
+    /// The running kernel, where it shows its BTF
+    /// (`/sys/kernel/btf/vmlinux`), otherwise [`Own`](Self::Own).
+    #[default]
+    Auto,
+    /// The kernel of this BTF.
+    Kernel(Btf),
+    /// No kernel: the object's own BTF, in which every CO-RE relocation finds what
+    /// the compiler saw.
+    Own,
+}
+
+impl Target {
+    /// The kernel of a BTF file: raw BTF, as `/sys/kernel/btf/vmlinux` is, plain or
+    /// compressed with gzip or xz.
+    ///
+    /// # Errors
+    /// A file that can't be read or holds no BTF.
+    pub fn file(path: impl AsRef<Path>) -> Result<Self, ObjectError> {
+        let path = path.as_ref();
+        read(path)
+            .map(Self::Kernel)
+            .map_err(|error| error.of(&path.display().to_string()))
+    }
+
+    /// The kernel's BTF, if there is a kernel.
+    pub(super) fn kernel(&self) -> Option<Btf> {
+        match self {
+            Self::Auto => running_kernel(),
+            Self::Kernel(btf) => Some(btf.clone()),
+            Self::Own => None,
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Btf, ObjectError> {
+    let fault = |problem| ObjectError::new(Place::Object, problem);
+    let bytes =
+        compressed::read(path).map_err(|error| fault(Problem::Unreadable(error.to_string())))?;
+    Btf::parse(&bytes).map_err(|error| fault(Problem::Btf(error.to_string())))
+}
+
+/// The running kernel's BTF, read once.
+fn running_kernel() -> Option<Btf> {
+    static BTF: OnceLock<Option<Btf>> = OnceLock::new();
+    BTF.get_or_init(|| read(Path::new(KERNEL_BTF)).ok()).clone()
+}
