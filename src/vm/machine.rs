@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use super::events::Placed;
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
-use super::maps::{Kind, Map};
-use super::memory::{Address, Pointer, Region, Rights, Space, SpaceFull};
+use super::maps::{Kind, Map, Record};
+use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
 use super::world::World;
-use crate::spec::{MapFlags, ProgType};
-use crate::util::HelperId;
+use crate::spec::{MapFlags, ProgType, UpdateFlags};
+use crate::util::{Errno, HelperId};
 
 /// Memory, maps and world: all that programs act on.
 pub struct Machine {
@@ -27,7 +27,9 @@ pub struct Machine {
     /// Helpers that a test replaced.
     pub(super) mocks: FxHashMap<HelperId, Mock>,
     /// Memory that helpers lent to a program, by address: ring-buffer records.
-    pub(super) lent: FxHashMap<u64, Lent>,
+    lent: FxHashMap<u64, Lent>,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
 }
@@ -43,12 +45,14 @@ struct LoadedMap {
 }
 
 /// A ring-buffer record that a program has reserved.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Lent {
     /// The ring buffer.
     pub map: MapHandle,
-    /// What the ring buffer calls the record.
-    pub record: usize,
+    /// Where the record is in its data area.
+    pub record: Record,
+    /// The region that the program writes to.
+    region: Address,
 }
 
 /// The program that runs now, as helpers need to know it.
@@ -71,6 +75,7 @@ impl Machine {
             by_address: FxHashMap::default(),
             mocks: FxHashMap::default(),
             lent: FxHashMap::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
         }
@@ -116,13 +121,17 @@ impl Machine {
 
     /// All maps, in the order in which they were added.
     pub fn maps(&self) -> impl Iterator<Item = (MapHandle, &Arc<dyn Map>)> {
-        (0..).map(MapHandle).zip(self.maps.iter().map(|loaded| &loaded.map))
+        (0..)
+            .map(MapHandle)
+            .zip(self.maps.iter().map(|loaded| &loaded.map))
     }
 
     /// What a register holds for the map itself.
     #[must_use]
     pub fn map_address(&self, map: MapHandle) -> Option<u64> {
-        self.maps.get(map.index()).map(|loaded| loaded.handle.register())
+        self.maps
+            .get(map.index())
+            .map(|loaded| loaded.handle.register())
     }
 
     /// The map that a register points to.
@@ -150,6 +159,78 @@ impl Machine {
             Kind::ProgArray(array) => array.get(u32::try_from(index & 0xffff_ffff).ok()?),
             _ => None,
         }
+    }
+
+    /// Puts a map into a map of maps, as user space does.
+    ///
+    /// # Errors
+    /// `EBADF` where one of the two is not there, `EINVAL` where the first holds no
+    /// maps; otherwise as of [`MapOfMaps::set`](super::maps::MapOfMaps::set).
+    pub fn set_inner(
+        &self,
+        outer: MapHandle,
+        key: &[u8],
+        inner: MapHandle,
+        flags: UpdateFlags,
+    ) -> Result<(), Errno> {
+        let outer = self.map(outer).ok_or(Errno::EBADF)?;
+        let shape = self.map(inner).ok_or(Errno::EBADF)?.def();
+        match outer.kind() {
+            Kind::MapOfMaps(outer) => outer.set(key, inner, shape, flags),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Gives a record of a ring buffer an address of its own, until it is given
+    /// [back](Self::take_back).
+    pub(super) fn lend(
+        &mut self,
+        map: MapHandle,
+        area: &Arc<SharedBytes>,
+        record: Record,
+    ) -> Result<u64, SpaceFull> {
+        let name = self.map(map).map_or("?", |map| map.def().name.as_str());
+        let name = format!("ring buffer record of {name}");
+        let window = record.at..record.at + record.len;
+        let region = self
+            .space
+            .insert(Region::window(name, area.clone(), window))?;
+        let address = region.plus(record.at as u64);
+        self.lent.insert(
+            address,
+            Lent {
+                map,
+                record,
+                region,
+            },
+        );
+        Ok(address)
+    }
+
+    /// Takes back what was lent at an address.
+    pub(super) fn take_back(&mut self, address: u64) -> Option<Lent> {
+        let lent = self.lent.remove(&address)?;
+        self.space.remove(lent.region);
+        Some(lent)
+    }
+
+    /// What programs have reserved in ring buffers and neither submitted nor
+    /// discarded: the verifier lets no program end with any.
+    pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
+        let mut addresses: Vec<_> = self.lent.keys().copied().collect();
+        addresses.sort_unstable();
+        addresses.into_iter().map(|address| self.pointer(address))
+    }
+
+    /// The address of the current task's `struct task_struct`, of which only that
+    /// is mocked.
+    pub(super) fn task_address(&mut self) -> Result<u64, SpaceFull> {
+        let task = match self.task {
+            Some(task) => task,
+            None => self.space.insert(Region::opaque("current task_struct"))?,
+        };
+        self.task = Some(task);
+        Ok(task.register())
     }
 
     /// The program that runs now, if one does.
