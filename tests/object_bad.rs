@@ -20,9 +20,15 @@ fn with(mut bytes: Vec<u8>, at: usize, new: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The number of 8 bytes at an offset.
+fn word(bytes: &[u8], at: usize) -> usize {
+    let number = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    usize::try_from(number).unwrap()
+}
+
 /// The header of the section of this name: where it stands in the file.
 fn header_of(bytes: &[u8], wanted: &str) -> usize {
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let word = |at: usize| word(bytes, at);
     let half = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let (table, count, names) = (word(0x28), half(0x3c), half(0x3e));
     let strings = word(table + names * 64 + 24);
@@ -114,7 +120,7 @@ fn broken_tables_name_section_and_offset() {
 fn a_broken_program_does_not_hide_the_others() {
     let good = bytes("tail_calls");
     // One instruction refers to the license in place of `jumps`.
-    let word = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().unwrap()) as usize;
+    let word = |at: usize| word(&good, at);
     let symbols = word(header_of(&good, ".symtab") + 24);
     let strings = word(header_of(&good, ".strtab") + 24);
     let symbol = |name: &str| {
@@ -153,7 +159,7 @@ fn damaged_types_are_an_error_where_they_are_needed_and_a_note_elsewhere() {
     let damage = |name: &str| {
         let good = bytes(name);
         let at = header_of(&good, ".BTF") + 24;
-        let start = u64::from_le_bytes(good[at..at + 8].try_into().unwrap()) as usize;
+        let start = word(&good, at);
         Object::parse("x.o", &with(good, start, &[0]))
     };
     let text = damage("map_kinds").unwrap_err().to_string();

@@ -455,7 +455,11 @@ fn maps_of_the_old_form_are_read() {
         .insns
         .iter()
         .filter(|insn| insn.opcode == LOAD_64 && insn.src() == PseudoKind::MapIdx.src())
-        .map(|insn| object.maps()[insn.imm as usize].name.as_str())
+        .map(|insn| {
+            object.maps()[MapId(insn.imm.cast_unsigned()).index()]
+                .name
+                .as_str()
+        })
         .collect();
     assert_eq!(used, ["old_array", "old_hash"]);
 }
