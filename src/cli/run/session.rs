@@ -246,5 +246,6 @@ fn is_shown(map: &MapView<'_>, output: &OutputArguments) -> bool {
         return output.map.iter().any(|name| is_named(map, name));
     }
     let def = map.def();
-    !def.frozen && def.origin != MapOrigin::Kconfig && def.map_type != MapType::ProgArray
+    let fixed = def.map_type == MapType::ProgArray || def.map_type.holds_maps();
+    !def.frozen && !fixed && def.origin != MapOrigin::Kconfig
 }
