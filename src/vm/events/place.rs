@@ -42,6 +42,8 @@ pub struct PlacedPacket {
     pub frags: Vec<u8>,
     /// Where the packet begins, behind its metadata.
     data_offset: usize,
+    /// Where its Ethernet header begins.
+    link_offset: usize,
     /// Where the context has the pointers.
     window: Window,
     /// Whether programs may follow them.
@@ -254,6 +256,7 @@ impl Parts {
                 region: space.insert(region.with_rights(rights))?,
                 frags: prepared.frags,
                 data_offset: range.data,
+                link_offset: prepared.link,
                 window,
                 access,
             });
@@ -298,6 +301,31 @@ impl Placed {
         let mut copy = bytes.copy(range.data, range.end.checked_sub(range.data)?)?;
         copy.extend_from_slice(&packet.frags);
         Some(copy)
+    }
+
+    /// Bytes of the packet for a legacy load (`LD_ABS`, `LD_IND`): `at` counts from
+    /// where the packet begins, or, far below zero, from its network or Ethernet
+    /// header (`SKF_NET_OFF`, `SKF_LL_OFF`;
+    /// `bpf_internal_load_pointer_neg_helper`, `kernel/bpf/core.c`). `None` where
+    /// the packet has none there.
+    #[must_use]
+    pub fn legacy_bytes(&self, space: &Space, at: i32, len: usize) -> Option<Vec<u8>> {
+        const NETWORK: i32 = -0x10_0000;
+        const LINK: i32 = -0x20_0000;
+        let packet = self.packet.as_ref()?;
+        let range = self.packet_range(space)?;
+        let (base, at) = match at {
+            0.. => (range.data, at),
+            NETWORK..0 => (packet.link_offset + packet::ETH_HLEN, at - NETWORK),
+            LINK..NETWORK => (packet.link_offset, at - LINK),
+            _ => return None,
+        };
+        let start = base.checked_add(usize::try_from(at).ok()?)?;
+        if start.checked_add(len)? > range.end {
+            return None;
+        }
+        let (bytes, _) = block(space, packet.region)?;
+        bytes.copy(start, len)
     }
 
     /// The region behind another pointer of the context: `sk`, `flow_keys`.
