@@ -36,7 +36,7 @@ struct Cli {
 enum Verb {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     ConformancePlugin(conformance::Arguments),
 }
 
