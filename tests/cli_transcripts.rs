@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 fn files() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = fs::read_dir(root.join("tests/cli")).expect("the folder of transcripts");
-    let mut files: Vec<_> = folder.map(|entry| entry.expect("an entry").path()).collect();
+    let mut files: Vec<_> = folder
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
     files.extend([root.join("docs/cli.md"), root.join("README.md")]);
     files.retain(|file| file.exists());
@@ -104,9 +106,7 @@ fn matches(expected: &[&str], actual: &[&str]) -> bool {
     match expected.split_first() {
         None => actual.is_empty(),
         Some((&"...", rest)) => (0..=actual.len()).any(|skip| matches(rest, &actual[skip..])),
-        Some((line, rest)) => {
-            actual.first() == Some(line) && matches(rest, &actual[1..])
-        }
+        Some((line, rest)) => actual.first() == Some(line) && matches(rest, &actual[1..]),
     }
 }
 
@@ -144,7 +144,10 @@ fn block(text: &str, wrong: &mut Vec<String>, ran: &mut usize) -> String {
         if matches(&want, &have) {
             result.push_str(&step.text(&step.expected));
         } else {
-            wrong.push(format!("{}\n--- expected\n{}--- printed\n{actual}", step.line, step.expected));
+            wrong.push(format!(
+                "{}\n--- expected\n{}--- printed\n{actual}",
+                step.line, step.expected
+            ));
             result.push_str(&step.text(&actual));
         }
     }
@@ -192,7 +195,10 @@ fn lines_match_with_gaps() {
     assert!(matches(&lines("a ... c"), &lines("a c")));
     assert!(!matches(&lines("a ... c"), &lines("a b")));
     assert!(!matches(&lines("a"), &lines("a b")));
-    assert_eq!(words("--set 'a b=1' \"c\" d\\ e"), ["--set", "a b=1", "c", "d e"]);
+    assert_eq!(
+        words("--set 'a b=1' \"c\" d\\ e"),
+        ["--set", "a b=1", "c", "d e"]
+    );
     assert_eq!(
         without_times("{\"ns_per_run\":12.5}\nx, 7 ns a run\n{\"ns_per_run\":null}\n"),
         "{\"ns_per_run\":…}\nx, … ns a run\n{\"ns_per_run\":null}\n"

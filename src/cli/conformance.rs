@@ -62,8 +62,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
     read.map_err(|error| Failure::bad(format!("standard input: can't be read: {error}")))?;
-    let bytes =
-        parse_hex(&text).map_err(|error| Failure::bad(format!("the program: {error}")))?;
+    let bytes = parse_hex(&text).map_err(|error| Failure::bad(format!("the program: {error}")))?;
     let program = if arguments.elf {
         object(&bytes)?
     } else {

@@ -70,7 +70,9 @@ impl KernelArguments {
 fn address(name: &str, text: &str) -> Result<u64, Failure> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).map_err(|error| {
-        Failure::bad(format!("--ksym {name}={text}: no address in hexadecimal: {error}"))
+        Failure::bad(format!(
+            "--ksym {name}={text}: no address in hexadecimal: {error}"
+        ))
     })
 }
 

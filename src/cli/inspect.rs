@@ -69,7 +69,9 @@ fn read_btf(arguments: &Arguments) -> Result<Btf, Failure> {
         let object = Object::parse(&file.to_string(), &bytes)?;
         let btf = object.btf().cloned();
         return btf.ok_or_else(|| {
-            Failure::bad(format!("{file}: the object has no BTF; compile it with clang -g"))
+            Failure::bad(format!(
+                "{file}: the object has no BTF; compile it with clang -g"
+            ))
         });
     }
     if let Some(base) = arguments.kernel.btf()? {

@@ -21,9 +21,11 @@ use printer::Printer;
 /// A BPF program at home without a kernel: look into it, run it, test it.
 #[derive(Debug, Parser)]
 #[command(name = "bpflab", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done and fine; 1 done, and the answer is no; \
+#[command(
+    after_help = "Exit codes: 0 done and fine; 1 done, and the answer is no; \
     2 bad usage or input; 3 not available here.\n\
-    Each verb has examples: bpflab run --help")]
+    Each verb has examples: bpflab run --help"
+)]
 struct Cli {
     /// Print JSON, one value a line
     #[arg(long, global = true)]

@@ -1,8 +1,8 @@
 //! Events fire programs, as the kernel's attach points do.
 
-use super::Vm;
-use super::attach::AttachPoint;
+use super::attach_point::AttachPoint;
 use super::error::Result;
+use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::Finished;
 use crate::spec::context::Machine as Arch;

@@ -1,8 +1,8 @@
 //! The event that a program waits for, by what its section name says.
 
-use super::Vm;
-use super::attach::AttachPoint;
+use super::attach_point::AttachPoint;
 use super::error::{Error, Result};
+use super::vm::Vm;
 use crate::program::Program;
 use crate::spec::context::Machine as Arch;
 use crate::spec::{AttachType, ProgType};
@@ -74,7 +74,9 @@ impl Vm {
     /// The program of a handle.
     #[must_use]
     pub fn program(&self, handle: ProgramHandle) -> Option<&Program> {
-        self.images.get(handle.index()).map(|image| &**image.program())
+        self.images
+            .get(handle.index())
+            .map(|image| &**image.program())
     }
 
     /// The handles of all loaded programs, in the order of [`programs`](Self::programs).
@@ -87,11 +89,7 @@ impl Vm {
 fn takes_arguments(program: &Program) -> bool {
     let traces = matches!(
         program.expected_attach_type,
-        Some(
-            AttachType::TraceFentry
-                | AttachType::TraceFexit
-                | AttachType::ModifyReturn
-        )
+        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
     );
     program.prog_type == ProgType::Tracing && traces
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::{Error, Result, list};
-use super::{Sharing, Vm};
+use super::vm::{Sharing, Vm};
 use crate::interp::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};

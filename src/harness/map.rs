@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::Vm;
 use super::error::{Error, Result, list};
+use super::vm::Vm;
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Vm;
 use super::error::{Error, Result};
+use super::vm::Vm;
 use crate::isa::low32;
 use crate::vm::events::Event;
 use crate::vm::{Fault, Outcome, ProgramHandle};

@@ -10,8 +10,15 @@ impl Object {
     ///
     /// # Errors
     /// There is no function of this name; the error names those that there are.
-    pub fn add_entry(&mut self, name: &str, prog_type: ProgType) -> Result<&mut Entry, ObjectError> {
-        let found = self.functions.iter().position(|function| function.name == name);
+    pub fn add_entry(
+        &mut self,
+        name: &str,
+        prog_type: ProgType,
+    ) -> Result<&mut Entry, ObjectError> {
+        let found = self
+            .functions
+            .iter()
+            .position(|function| function.name == name);
         let found = found.and_then(|index| Some((index, self.functions.get(index)?)));
         let Some((index, function)) = found else {
             let known = self.functions.iter().map(|function| &*function.name);
@@ -33,7 +40,11 @@ impl Object {
             member: None,
             exception_callback: None,
         };
-        let at = match self.entries.iter().position(|known| known.function == index) {
+        let at = match self
+            .entries
+            .iter()
+            .position(|known| known.function == index)
+        {
             Some(at) => {
                 self.entries[at] = entry;
                 at
@@ -52,7 +63,10 @@ mod tests {
     use super::*;
 
     fn object() -> Object {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/subprograms.bpf.o");
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/objects/subprograms.bpf.o"
+        );
         Object::open(file).unwrap()
     }
 
@@ -61,18 +75,29 @@ mod tests {
         let mut object = object();
         let called = object.program(object.entries()[0].name()).unwrap();
         let name = called.subprograms[1].name.clone();
-        object.add_entry(&name, ProgType::Syscall).unwrap().set_autoload(false);
+        object
+            .add_entry(&name, ProgType::Syscall)
+            .unwrap()
+            .set_autoload(false);
         let program = object.program(&name).unwrap();
         assert_eq!(program.prog_type, ProgType::Syscall);
         assert_eq!(program.subprograms[0].name, name);
         let entries = object.entries().len();
         object.add_entry(&name, ProgType::Xdp).unwrap();
-        assert_eq!(object.entries().len(), entries, "a second time it is changed");
+        assert_eq!(
+            object.entries().len(),
+            entries,
+            "a second time it is changed"
+        );
     }
 
     #[test]
     fn a_function_that_is_not_there_is_named_with_those_that_are() {
         let error = object().add_entry("nothing", ProgType::Xdp).unwrap_err();
-        assert!(error.to_string().contains("program 'nothing': no such function; there are '"));
+        assert!(
+            error
+                .to_string()
+                .contains("program 'nothing': no such function; there are '")
+        );
     }
 }

@@ -61,20 +61,31 @@ impl Object {
     fn relocation<'o>(&'o self, section: &'o str, entry: &'o Reloc) -> Relocation<'o> {
         let function = |code: usize, slot: usize| match self.function_at(code, slot) {
             Some(index) => self.functions.get(index).map(|found| found.name.clone()),
-            None => self.code.get(code).map(|code| format!("{}+{slot}", code.name)),
+            None => self
+                .code
+                .get(code)
+                .map(|code| format!("{}+{slot}", code.name)),
         };
         let map = |index: usize| self.maps.get(index);
         let (kind, target) = match &entry.target {
             RelocTarget::Call { code, slot } => {
                 let imm = self.immediate(section, entry.slot);
-                let slot = usize::try_from(imm + 1).ok().and_then(|more| slot.checked_add(more));
-                (RelocationKind::Call, slot.and_then(|slot| function(*code, slot)))
+                let slot = usize::try_from(imm + 1)
+                    .ok()
+                    .and_then(|more| slot.checked_add(more));
+                (
+                    RelocationKind::Call,
+                    slot.and_then(|slot| function(*code, slot)),
+                )
             }
             RelocTarget::Function { code, offset } => {
                 let imm = self.immediate(section, entry.slot);
                 let slot = offset.checked_add_signed(imm).map(|byte| byte / 8);
                 let slot = slot.and_then(|slot| usize::try_from(slot).ok());
-                (RelocationKind::Function, slot.and_then(|slot| function(*code, slot)))
+                (
+                    RelocationKind::Function,
+                    slot.and_then(|slot| function(*code, slot)),
+                )
             }
             RelocTarget::Map(id) => {
                 let name = map(id.index()).map(|map| map.name.clone());

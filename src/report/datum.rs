@@ -121,7 +121,10 @@ mod tests {
         assert_eq!(shown(None, &minus_one).0, "4294967295");
         // Too short for its type: shown plainly.
         assert_eq!(shown(Some(int), &[7, 0]).0, "7");
-        assert_eq!(shown(None, &[1, 2, 3]), ("010203".into(), "\"010203\"".into()));
+        assert_eq!(
+            shown(None, &[1, 2, 3]),
+            ("010203".into(), "\"010203\"".into())
+        );
     }
 
     #[test]

@@ -125,8 +125,14 @@ mod tests {
     fn whoever_looks_knows_better() {
         let linear = Buckets::Linear { min: 0, step: 10 };
         let counts = array("counts", 4, 1000);
-        assert_eq!(HistogramRule::Always(linear).of_map(&counts, None), Some(linear));
-        assert_eq!(HistogramRule::Never.of_map(&array("hist", 8, 64), None), None);
+        assert_eq!(
+            HistogramRule::Always(linear).of_map(&counts, None),
+            Some(linear)
+        );
+        assert_eq!(
+            HistogramRule::Never.of_map(&array("hist", 8, 64), None),
+            None
+        );
         // Nothing makes counts of values that are none.
         let hash = MapDef::new("counts", MapType::Hash, 4, 16, 64);
         assert_eq!(HistogramRule::Always(linear).of_map(&hash, None), None);

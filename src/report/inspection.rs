@@ -149,7 +149,10 @@ impl Inspection {
     #[must_use]
     pub fn new(object: &Object, relocations: bool) -> Self {
         let entries = object.entries().iter();
-        let loaded: Vec<_> = entries.clone().map(|entry| object.program(entry.name())).collect();
+        let loaded: Vec<_> = entries
+            .clone()
+            .map(|entry| object.program(entry.name()))
+            .collect();
         let programs: Vec<&Program> = loaded.iter().flatten().collect();
         let rows = relocation_rows(object, &programs);
         let mut counts = BTreeMap::new();
@@ -194,7 +197,9 @@ impl Inspection {
 
 impl ProgramSummary {
     fn new<E: fmt::Display>(entry: &Entry, loaded: Result<&Program, &E>) -> Self {
-        let subprograms = loaded.iter().flat_map(|program| program.subprograms.iter().skip(1));
+        let subprograms = loaded
+            .iter()
+            .flat_map(|program| program.subprograms.iter().skip(1));
         Self {
             name: entry.name().to_owned(),
             section: entry.section().to_owned(),
@@ -215,7 +220,9 @@ impl GlobalSummary {
         let map = object.maps().get(global.map.index());
         let start = global.offset as usize;
         let initial = map.and_then(|map| map.initial_value(&0u32.to_le_bytes()));
-        let initial = initial.and_then(|value| value.get(start..)).unwrap_or_default();
+        let initial = initial
+            .and_then(|value| value.get(start..))
+            .unwrap_or_default();
         let mut bytes = initial.to_vec();
         bytes.resize(global.size as usize, 0);
         Self {
@@ -227,7 +234,10 @@ impl GlobalSummary {
             map: map.map(|map| map.name.clone()).unwrap_or_default(),
             offset: global.offset,
             size: global.size,
-            ty: object.btf().zip(global.ty).map(|(btf, ty)| btf.type_name(ty)),
+            ty: object
+                .btf()
+                .zip(global.ty)
+                .map(|(btf, ty)| btf.type_name(ty)),
             is_static: !global.global,
             value: Datum::new(object.btf(), global.ty, &bytes),
         }
@@ -238,7 +248,9 @@ impl GlobalSummary {
 fn globals(object: &Object) -> Vec<GlobalSummary> {
     let mut globals: Vec<&Global> = object.globals().iter().collect();
     globals.sort_by_key(|global| (global.map, global.offset));
-    let summaries = globals.into_iter().map(|global| GlobalSummary::new(object, global));
+    let summaries = globals
+        .into_iter()
+        .map(|global| GlobalSummary::new(object, global));
     summaries.collect()
 }
 
@@ -319,24 +331,38 @@ impl fmt::Display for Inspection {
             None => about.row(["BTF", "none"]),
         }
         let counts = self.relocations.iter();
-        let counts: Vec<_> = counts.map(|(kind, count)| format!("{count} {kind}")).collect();
+        let counts: Vec<_> = counts
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
         if !counts.is_empty() {
             about.row(["relocations".to_owned(), counts.join(", ")]);
         }
         write!(f, "{about}")?;
-        section(f, "programs", self.programs.iter().map(ProgramSummary::cells))?;
+        section(
+            f,
+            "programs",
+            self.programs.iter().map(ProgramSummary::cells),
+        )?;
         for program in &self.programs {
             if let Some(error) = &program.error {
                 writeln!(f, "  {} can't be loaded: {error}", program.name)?;
             }
         }
         section(f, "maps", self.maps.iter().map(MapSummary::cells))?;
-        section(f, "global variables", self.globals.iter().map(GlobalSummary::cells))?;
+        section(
+            f,
+            "global variables",
+            self.globals.iter().map(GlobalSummary::cells),
+        )?;
         section(f, "externs", self.externs.iter().map(ExternSummary::cells))?;
         let list = self.relocation_list.iter().flatten();
         section(f, "relocations", list.map(RelocationRow::cells))?;
         let notes = self.notes.iter();
-        section(f, "notes", notes.map(|note| vec![note.section.clone(), note.text.clone()]))
+        section(
+            f,
+            "notes",
+            notes.map(|note| vec![note.section.clone(), note.text.clone()]),
+        )
     }
 }
 
@@ -414,7 +440,12 @@ impl RelocationRow {
             format!("{} insn {}", self.section, self.insn),
             self.kind.to_owned(),
             self.target.clone(),
-            if self.poisoned { "not in the kernel's types" } else { "" }.to_owned(),
+            if self.poisoned {
+                "not in the kernel's types"
+            } else {
+                ""
+            }
+            .to_owned(),
         ]
     }
 }

@@ -76,12 +76,18 @@ impl<'p> Listing<'p> {
             let (text, comment) = match insn {
                 Ok(insn) => (insn.text(program).to_string(), self.comment(pc, &insn)),
                 Err(error) => {
-                    let words = raw.map(|raw| format!("{:#018x}", u64::from_le_bytes(raw.to_bytes())));
+                    let words =
+                        raw.map(|raw| format!("{:#018x}", u64::from_le_bytes(raw.to_bytes())));
                     let words: Vec<_> = words.collect();
-                    (format!(".quad {}", words.join(", ")), Some(error.to_string()))
+                    (
+                        format!(".quad {}", words.join(", ")),
+                        Some(error.to_string()),
+                    )
                 }
             };
-            let at = program.lines.binary_search_by_key(&pc.0, |line| line.insn_off);
+            let at = program
+                .lines
+                .binary_search_by_key(&pc.0, |line| line.insn_off);
             listed.push(ListedInsn {
                 program: &program.name,
                 function: program.subprogram(pc).map_or("", |sub| &sub.name),
@@ -89,12 +95,15 @@ impl<'p> Listing<'p> {
                 text,
                 bytes: hex(&bytes),
                 comment,
-                source: program.source(pc).filter(|line| line.line > 0).map(|line| ListedLine {
-                    file: line.file,
-                    line: line.line,
-                    column: line.column,
-                    text: line.text.trim(),
-                }),
+                source: program
+                    .source(pc)
+                    .filter(|line| line.line > 0)
+                    .map(|line| ListedLine {
+                        file: line.file,
+                        line: line.line,
+                        column: line.column,
+                        text: line.text.trim(),
+                    }),
                 begins_line: at.is_ok(),
             });
         }
@@ -103,7 +112,11 @@ impl<'p> Listing<'p> {
 
     fn comment(&self, pc: Pc, insn: &Insn) -> Option<String> {
         if let Some(access) = self.program.core_access(pc) {
-            let poisoned = if access.poisoned { ", not in the kernel's types" } else { "" };
+            let poisoned = if access.poisoned {
+                ", not in the kernel's types"
+            } else {
+                ""
+            };
             return Some(format!("CO-RE: {}{poisoned}", access.path));
         }
         match insn {
@@ -138,7 +151,8 @@ impl<'p> Listing<'p> {
         };
         let btf = self.program.btf.as_ref()?;
         let mut places = btf.get(map.value_type?)?.variables();
-        let place = places.find(|place| (place.offset..place.offset + place.size).contains(&off))?;
+        let place =
+            places.find(|place| (place.offset..place.offset + place.size).contains(&off))?;
         let name = btf.get(place.ty)?.name();
         Some(match off - place.offset {
             0 => name.to_owned(),
@@ -150,10 +164,15 @@ impl<'p> Listing<'p> {
     fn header(&self, pc: u32) -> Option<String> {
         let start = |sub: &&crate::program::Subprogram| sub.start == Pc(pc);
         let sub = self.program.subprograms.iter().find(start)?;
-        let declaration = self.program.btf.as_ref().zip(sub.type_id).and_then(|(btf, id)| {
-            let prototype = btf.get(id)?.target_id()?;
-            btf.c_declaration(prototype, &sub.name).ok()
-        });
+        let declaration = self
+            .program
+            .btf
+            .as_ref()
+            .zip(sub.type_id)
+            .and_then(|(btf, id)| {
+                let prototype = btf.get(id)?.target_id()?;
+                btf.c_declaration(prototype, &sub.name).ok()
+            });
         Some(declaration.unwrap_or_else(|| sub.name.clone()))
     }
 }
@@ -162,7 +181,11 @@ impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = self.program;
         let (name, prog_type) = (&program.name, program.prog_type.name());
-        writeln!(f, "program {name} ({prog_type}, section {})", program.section)?;
+        writeln!(
+            f,
+            "program {name} ({prog_type}, section {})",
+            program.section
+        )?;
         for insn in self.insns() {
             if let Some(header) = self.header(insn.insn) {
                 writeln!(f, "{header}:")?;

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use serde::ser::{SerializeMap, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use super::datum::{Datum, number};
 use super::histogram::{Buckets, Histogram, Row};
@@ -86,7 +86,8 @@ impl MapContents {
             Err(error) => return Err(error),
         };
         let mut contents = Self::empty(def);
-        if let (MapOrigin::Section(_) | MapOrigin::Kconfig, [(_, value)]) = (&def.origin, &walked[..])
+        if let (MapOrigin::Section(_) | MapOrigin::Kconfig, [(_, value)]) =
+            (&def.origin, &walked[..])
         {
             contents.variables = variables(def, btf, value);
             if contents.variables.is_some() {
@@ -94,7 +95,10 @@ impl MapContents {
             }
         }
         if let Some(buckets) = rule.of_map(def, btf) {
-            let counts = walked.iter().map(|(_, value)| sum_of_cpus(def, value)).collect();
+            let counts = walked
+                .iter()
+                .map(|(_, value)| sum_of_cpus(def, value))
+                .collect();
             contents.histogram = Some(Chart { buckets, counts });
         }
         let slots = rule.of_value(def, btf);
@@ -111,7 +115,9 @@ impl MapContents {
                     Some(inner) => Datum::name(&inner.def().name),
                     None => datum(def, btf, &value),
                 },
-                histogram: slots.as_ref().and_then(|slots| Chart::of_slots(slots, &value)),
+                histogram: slots
+                    .as_ref()
+                    .and_then(|slots| Chart::of_slots(slots, &value)),
             });
         }
         Ok(Some(contents))
@@ -179,7 +185,9 @@ impl Chart {
     /// The histogram of the counts in a value.
     fn of_slots(slots: &Slots, value: &[u8]) -> Option<Self> {
         let start = slots.offset as usize;
-        let bytes = value.get(start..)?.get(..(slots.size * slots.count) as usize)?;
+        let bytes = value
+            .get(start..)?
+            .get(..(slots.size * slots.count) as usize)?;
         let counts = bytes.chunks_exact(slots.size as usize);
         Some(Self {
             buckets: slots.buckets,
@@ -217,7 +225,12 @@ impl fmt::Display for MapContents {
         match (&self.variables, self.zeros) {
             _ if self.histogram.is_some() => write!(f, ", histogram")?,
             (Some(_), _) => {}
-            (None, 0) => write!(f, ", {} of {} entries", self.entries.len(), self.max_entries)?,
+            (None, 0) => write!(
+                f,
+                ", {} of {} entries",
+                self.entries.len(),
+                self.max_entries
+            )?,
             (None, _) if self.entries.is_empty() => f.write_str(", all zero")?,
             (None, zeros) => write!(f, ", {zeros} of {} entries zero", self.max_entries)?,
         }

@@ -54,7 +54,11 @@ impl MapSummary {
             key_size: map.key_size,
             value_size: map.value_size,
             max_entries: map.max_entries,
-            flags: map.flags.iter_names().map(|(name, _)| name.to_owned()).collect(),
+            flags: map
+                .flags
+                .iter_names()
+                .map(|(name, _)| name.to_owned())
+                .collect(),
             extra: map.extra,
             numa_node: map
                 .flags
@@ -62,7 +66,10 @@ impl MapSummary {
                 .then_some(map.numa_node),
             key_type: type_name(map.key_type),
             value_type: type_name(map.value_type),
-            inner: map.inner.as_ref().map(|inner| Box::new(Self::new(inner, btf))),
+            inner: map
+                .inner
+                .as_ref()
+                .map(|inner| Box::new(Self::new(inner, btf))),
             initial: map.initial.len(),
             frozen: map.frozen,
             pinned: map.pinning == Pinning::ByName,

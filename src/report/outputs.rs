@@ -57,7 +57,10 @@ impl RecordTypes {
         };
         let bare = name.rsplit(' ').next().unwrap_or(name);
         let found = self.btf.as_ref().and_then(|btf| {
-            kinds.iter().find_map(|kind| btf.find(bare, *kind)).map(|ty| ty.id())
+            kinds
+                .iter()
+                .find_map(|kind| btf.find(bare, *kind))
+                .map(|ty| ty.id())
         });
         if let Some(ty) = found {
             self.of_map.insert(map.to_owned(), ty);

@@ -77,7 +77,10 @@ impl ProgramTally {
     }
 
     /// Works out the time per run.
-    #[expect(clippy::cast_precision_loss, reason = "a mean in tenths needs no 64 bits")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a mean in tenths needs no 64 bits"
+    )]
     pub fn time(&mut self) {
         if self.runs == 0 {
             return;
@@ -188,7 +191,10 @@ impl fmt::Display for EventTally {
             dropped,
             ..
         } = self;
-        writeln!(f, "{event}: fired {fired}, passed on {passed}, dropped {dropped}")
+        writeln!(
+            f,
+            "{event}: fired {fired}, passed on {passed}, dropped {dropped}"
+        )
     }
 }
 
@@ -242,7 +248,12 @@ mod tests {
         assert_eq!(tally.to_string(), "p: no run came to its end\n");
         tally.add("packet", &[(2, 1)], 5, Duration::from_nanos(300));
         assert_eq!(tally.to_string(), "p: returned 2; 5 instructions\n");
-        tally.add("packet", &[(2, 2), (u32::MAX, 1)], 7, Duration::from_nanos(300));
+        tally.add(
+            "packet",
+            &[(2, 2), (u32::MAX, 1)],
+            7,
+            Duration::from_nanos(300),
+        );
         tally.time();
         assert_eq!(
             tally.to_string(),

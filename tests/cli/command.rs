@@ -8,7 +8,10 @@ use std::process::{Command, Output, Stdio};
 /// does it: cargo's variable for the runner of foreign programs says which.
 pub fn bpflab() -> Command {
     const BIN: &str = env!("CARGO_BIN_EXE_bpflab");
-    let runner = format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", std::env::consts::ARCH);
+    let runner = format!(
+        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER",
+        std::env::consts::ARCH
+    );
     let mut command = match std::env::var(runner.to_uppercase()) {
         Ok(runner) => {
             let mut words = runner.split_whitespace();

@@ -97,7 +97,11 @@ fn runs(cases: &mut Cases, case: &Case) -> Vec<CaseRow> {
     let known = cases.program(case).or_else(|error| {
         let mut bare = case.clone();
         let wanted = std::mem::take(&mut bare.btf);
-        if wanted.is_empty() { Err(error) } else { cases.program(&bare) }
+        if wanted.is_empty() {
+            Err(error)
+        } else {
+            cases.program(&bare)
+        }
     });
     let program = match known {
         Ok(program) => Arc::new(program),
@@ -115,7 +119,10 @@ fn runs(cases: &mut Cases, case: &Case) -> Vec<CaseRow> {
     let rows = numbered.map(|(number, run)| {
         let event = Event::input(prog_type, run.data.0.clone());
         let outcome = vm.run_handle(handle, &event);
-        let retval = outcome.as_ref().ok().and_then(|outcome| outcome.runs.first());
+        let retval = outcome
+            .as_ref()
+            .ok()
+            .and_then(|outcome| outcome.runs.first());
         let retval = retval.map(|run| run.returned());
         CaseRow {
             id: id.clone(),
@@ -152,7 +159,10 @@ impl CaseRow {
 
     fn text(&self) -> String {
         let id = self.id.as_deref().unwrap_or("?");
-        let run = self.run.map(|run| format!(" run {run}")).unwrap_or_default();
+        let run = self
+            .run
+            .map(|run| format!(" run {run}"))
+            .unwrap_or_default();
         match (self.retval, self.expected, &self.error) {
             (Some(retval), Some(expected), _) if self.ok => {
                 debug_assert_eq!(retval, expected);

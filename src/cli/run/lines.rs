@@ -81,7 +81,10 @@ impl Line {
                 line.world.push((name, *change, value));
             } else if key.starts_with('@') {
                 let known: Vec<_> = WORLD.iter().map(|(name, _)| *name).collect();
-                return Err(format!("no key {key}; there are @event, {}", known.join(", ")));
+                return Err(format!(
+                    "no key {key}; there are @event, {}",
+                    known.join(", ")
+                ));
             } else {
                 let value = field_value(&value).map_err(|error| format!("field {key}: {error}"))?;
                 line.fields.push((key, value));
@@ -109,11 +112,15 @@ fn field_value(value: &Json) -> Result<FieldValue, String> {
         Json::String(text) => Ok(FieldValue::from(text)),
         Json::Array(values) => {
             let numbers = values.iter().map(number).collect::<Option<Vec<_>>>();
-            numbers.map(FieldValue::Ints).ok_or("a list of whole numbers wanted".to_owned())
+            numbers
+                .map(FieldValue::Ints)
+                .ok_or("a list of whole numbers wanted".to_owned())
         }
         other => match number(other) {
             Some(number) => Ok(FieldValue::Int(number)),
-            None => Err(format!("a whole number, a text or a list of numbers wanted, not {other}")),
+            None => Err(format!(
+                "a whole number, a text or a list of numbers wanted, not {other}"
+            )),
         },
     }
 }
@@ -129,7 +136,10 @@ impl Lines {
     /// Opens a file, or the standard input for `-`.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let (file, input): (_, Box<dyn BufRead>) = if path.as_os_str() == "-" {
-            ("standard input".to_owned(), Box::new(BufReader::new(io::stdin())))
+            (
+                "standard input".to_owned(),
+                Box::new(BufReader::new(io::stdin())),
+            )
         } else {
             let file = path.display().to_string();
             let opened = File::open(path)
@@ -187,7 +197,10 @@ mod tests {
         let line = Line::parse(text).unwrap();
         assert_eq!(line.event.as_deref(), Some("a/b"));
         assert_eq!(line.fields.len(), 3);
-        assert_eq!(line.fields[0], ("args[2]".to_owned(), FieldValue::Int(4096)));
+        assert_eq!(
+            line.fields[0],
+            ("args[2]".to_owned(), FieldValue::Int(4096))
+        );
         assert_eq!(line.fields[2].1, FieldValue::Ints(vec![1, -2]));
         let mut world = World::default();
         line.change(&mut world).unwrap();

@@ -17,8 +17,7 @@ use super::printer::Printer;
 /// Run programs on events, and print what they return, what they give out and what is
 /// in their maps
 #[derive(Debug, Args)]
-#[command(
-    after_help = "\
+#[command(after_help = "\
 Without --event a program runs on the event that its section names; those that run on
 packets get --data or 64 zero bytes, others the context of their type, all zero.
 
@@ -28,8 +27,7 @@ Examples:
   bpflab run prog.bpf.o --event sched/sched_process_exec --set filename=/bin/ls --comm ls
   bpflab run filter.bpf.o --data packet.bin --repeat 100000
   bpflab run prog.bpf.o handle_exec --global min_ns=1000 --json
-  bpflab run --cases cases.jsonl.xz"
-)]
+  bpflab run --cases cases.jsonl.xz")]
 pub(super) struct Arguments {
     /// Object file
     #[arg(value_name = "OBJ", required_unless_present = "cases")]

@@ -10,7 +10,9 @@ use crate::vm::events::FieldValue;
 /// Splits `NAME=VALUE` of an option.
 pub(super) fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
     text.split_once('=').ok_or_else(|| {
-        Failure::bad(format!("{option} {text}: `=` and a value are missing: {option} {text}=…"))
+        Failure::bad(format!(
+            "{option} {text}: `=` and a value are missing: {option} {text}=…"
+        ))
     })
 }
 

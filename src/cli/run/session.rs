@@ -14,8 +14,8 @@ use crate::harness::{MapView, Repeated, Vm};
 use crate::program::MapOrigin;
 use crate::report::{EventTally, FaultRow, MapContents, OutputRow, ProgramTally, RecordTypes};
 use crate::spec::MapType;
-use crate::vm::events::{Event, EventKind};
 use crate::vm::ProgramHandle;
+use crate::vm::events::{Event, EventKind};
 
 /// Runs between which outputs are taken from the machine.
 const CHUNK: u32 = 4096;
@@ -44,7 +44,10 @@ pub(super) fn run(
     let btf = object.btf().cloned();
     let mut types = RecordTypes::new(btf.as_ref(), object.maps());
     record_types(&arguments.output, &mut types)?;
-    let has_rings = object.maps().iter().any(|map| map.map_type == MapType::Ringbuf);
+    let has_rings = object
+        .maps()
+        .iter()
+        .any(|map| map.map_type == MapType::Ringbuf);
     let mut session = Session {
         vm: setup::machine(object, arguments)?,
         arguments,
@@ -76,7 +79,8 @@ impl Session<'_> {
         let mut lines = Lines::open(file)?;
         while let Some(line) = lines.next() {
             let line = line?;
-            line.change(self.vm.world()).map_err(|error| lines.error(error))?;
+            line.change(self.vm.world())
+                .map_err(|error| lines.error(error))?;
             if known.iter().all(|(name, _)| *name != line.event) {
                 let shots = setup::shots(&mut self.vm, self.arguments, line.event.as_deref());
                 known.push((line.event.clone(), shots.map_err(|error| lines.at(error))?));
@@ -95,7 +99,9 @@ impl Session<'_> {
             for (field, value) in &line.fields {
                 event.change(field, value)?;
             }
-            let able = programs.iter().filter(|program| !self.faulted.contains(program));
+            let able = programs
+                .iter()
+                .filter(|program| !self.faulted.contains(program));
             match *able.copied().collect::<Vec<_>>() {
                 [program] if !self.has_rings => self.repeat(program, &event)?,
                 ref programs => self.take_turns(programs, &event)?,
@@ -150,14 +156,18 @@ impl Session<'_> {
             self.printer.show(&OutputRow::new(output, &self.types))?;
         }
         if self.has_rings {
-            let rings = self.vm.maps().filter(|map| map.def().map_type == MapType::Ringbuf);
+            let rings = self
+                .vm
+                .maps()
+                .filter(|map| map.def().map_type == MapType::Ringbuf);
             for ring in rings {
                 ring.take_records()?;
             }
         }
         let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
         let elapsed = repeated.elapsed;
-        self.tally(program).add(event.name(), &repeated.returned, insns, elapsed);
+        self.tally(program)
+            .add(event.name(), &repeated.returned, insns, elapsed);
         if let Some(fault) = repeated.fault {
             self.faulted.push(program);
             if self.printer.is_json() {
@@ -169,7 +179,10 @@ impl Session<'_> {
     }
 
     fn tally(&mut self, program: ProgramHandle) -> &mut ProgramTally {
-        let known = self.programs.iter().position(|(handle, _)| *handle == program);
+        let known = self
+            .programs
+            .iter()
+            .position(|(handle, _)| *handle == program);
         let at = known.unwrap_or_else(|| {
             if let Some(known) = self.vm.program(program) {
                 let tally = ProgramTally::new(&self.object, known);
@@ -185,7 +198,10 @@ impl Session<'_> {
         if event.kind() != EventKind::Tracepoint {
             return;
         }
-        let known = self.events.iter().position(|tally| tally.event == event.name());
+        let known = self
+            .events
+            .iter()
+            .position(|tally| tally.event == event.name());
         let at = known.unwrap_or_else(|| {
             self.events.push(EventTally::new(event.name()));
             self.events.len() - 1

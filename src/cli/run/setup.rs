@@ -34,7 +34,11 @@ pub(super) fn open(path: &Path, arguments: &Arguments) -> Result<Object, Failure
     }
     if let Some(wanted) = &arguments.program {
         object.entry_mut(wanted)?.set_autoload(true);
-        let names: Vec<_> = object.entries().iter().map(|entry| entry.name().to_owned()).collect();
+        let names: Vec<_> = object
+            .entries()
+            .iter()
+            .map(|entry| entry.name().to_owned())
+            .collect();
         for name in names {
             if name != *wanted && object.program(&name).is_err() {
                 object.entry_mut(&name)?.set_autoload(false);
@@ -60,7 +64,9 @@ fn world(given: &WorldArguments) -> Result<World, Failure> {
     if let Some(cpu) = given.cpu {
         if cpu >= given.cpus {
             let cpus = given.cpus;
-            return Err(Failure::bad(format!("--cpu {cpu}: there are {cpus} CPUs; see --cpus")));
+            return Err(Failure::bad(format!(
+                "--cpu {cpu}: there are {cpus} CPUs; see --cpus"
+            )));
         }
         world.set_cpu(cpu);
     }
@@ -104,7 +110,10 @@ pub(super) fn shots(
             event = event.assign(given)?;
         }
         // Bytes and packets mean something else to each type of program.
-        match shots.iter_mut().find(|shot| shot.event == event && event.layout().is_some()) {
+        match shots
+            .iter_mut()
+            .find(|shot| shot.event == event && event.layout().is_some())
+        {
             Some(shot) => shot.programs.push(handle),
             None => shots.push(Shot {
                 event,
@@ -117,7 +126,11 @@ pub(super) fn shots(
 
 /// The programs that run: the one that was asked for, or those that `event` fires, or
 /// all.
-fn select(vm: &Vm, program: Option<&str>, event: Option<&str>) -> Result<Vec<ProgramHandle>, Failure> {
+fn select(
+    vm: &Vm,
+    program: Option<&str>,
+    event: Option<&str>,
+) -> Result<Vec<ProgramHandle>, Failure> {
     if let Some(name) = program {
         return Ok(vec![vm.program_handle(name)?]);
     }
@@ -148,7 +161,10 @@ fn event_for(
     arguments: &Arguments,
 ) -> Result<Event, Failure> {
     if let (Some(file), Some(name)) = (&arguments.event.format, name) {
-        return Ok(Event::tracepoint(format_file(&file.display().to_string(), name)?));
+        return Ok(Event::tracepoint(format_file(
+            &file.display().to_string(),
+            name,
+        )?));
     }
     let own_types_only = arguments.kernel.btf.is_some();
     match vm.event_for(program, name) {
@@ -163,7 +179,9 @@ fn event_for(
         Err(Error::Event(unknown @ EventError::NoLayout { .. })) => unknown,
         known => return Ok(known?),
     };
-    let place = name.or(program.attach_target.as_deref()).unwrap_or_default();
+    let place = name
+        .or(program.attach_target.as_deref())
+        .unwrap_or_default();
     if program.prog_type == ProgType::Tracepoint {
         for tracefs in TRACEFS {
             let file = format!("{tracefs}/events/{place}/format");
@@ -189,6 +207,8 @@ fn bytes(given: &str) -> Result<Vec<u8>, Failure> {
             .map_err(|error| Failure::bad(format!("--data {given}: can't be read: {error}")));
     }
     hex.map_err(|error| {
-        Failure::bad(format!("--data {given}: no such file, and no hexadecimal digits: {error}"))
+        Failure::bad(format!(
+            "--data {given}: no such file, and no hexadecimal digits: {error}"
+        ))
     })
 }
