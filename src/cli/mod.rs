@@ -38,7 +38,7 @@ struct Cli {
 enum Verb {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     ConformancePlugin(conformance::Arguments),
 }
 

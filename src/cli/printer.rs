@@ -62,10 +62,16 @@ impl Printer {
         if self.json {
             self.row(&json!({ "error": text, "exit_code": exit as u8 }))?;
         }
+        self.complain(&text)?;
+        Ok(exit)
+    }
+
+    /// Shows an error on the standard error only.
+    pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
         // What was printed comes before the error about what follows.
         self.out.flush()?;
         anstream::eprintln!("{ERROR}error{ERROR:#}: {text}");
-        Ok(exit)
+        Ok(())
     }
 
     /// Writes what is left, shows what went wrong, and gives the exit code. A reader

@@ -40,6 +40,10 @@ impl Vm {
             Some(AttachPoint::Tracepoint(name)) => self.tracepoint(&name),
             Some(AttachPoint::RawTracepoint(name)) => self.raw_tracepoint(&name),
             Some(AttachPoint::Hook(prog_type, target)) => match target {
+                // The function that the kernel calls for a hook (`include/linux/bpf_lsm.h`).
+                Some(name) if prog_type == ProgType::Lsm => {
+                    self.function(&format!("bpf_lsm_{name}"))
+                }
                 Some(name) if takes_arguments(&aimed) => self.function(&name),
                 _ => context(prog_type),
             },
@@ -85,15 +89,9 @@ impl Vm {
 fn takes_arguments(program: &Program) -> bool {
     let traces = matches!(
         program.expected_attach_type,
-        Some(
-            AttachType::TraceFentry
-                | AttachType::TraceFexit
-                | AttachType::ModifyReturn
-                | AttachType::LsmMac
-                | AttachType::LsmCgroup
-        )
+        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
     );
-    matches!(program.prog_type, ProgType::Tracing | ProgType::Lsm) && traces
+    program.prog_type == ProgType::Tracing && traces
 }
 
 /// What a program of this type gets where nothing more is said.

@@ -231,6 +231,24 @@ impl MapView<'_> {
         set.map_err(|errno| self.failed("update", errno))
     }
 
+    /// The map under a key of a map of maps; `None` where there is none, or it is no
+    /// map of maps.
+    #[must_use]
+    pub fn inner<K>(&self, key: &K) -> Option<MapView<'_>>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        let Kind::MapOfMaps(outer) = self.map.kind() else {
+            return None;
+        };
+        let handle = outer.get(key.as_bytes())?;
+        Some(MapView {
+            machine: self.machine,
+            handle,
+            map: self.machine.map(handle)?.clone(),
+        })
+    }
+
     /// Puts a program into a prog array.
     ///
     /// # Errors

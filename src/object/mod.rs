@@ -6,6 +6,7 @@
 //! (`resolve`, `assemble`, `programs`). Conventions are libbpf's; where a file is
 //! about one of them, it names libbpf's function.
 
+mod add_entry;
 mod assemble;
 mod bpftrace;
 mod btf_fixup;

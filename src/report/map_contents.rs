@@ -108,9 +108,13 @@ impl MapContents {
                 contents.zeros += 1;
                 continue;
             }
+            let inner = map.inner(key.as_slice());
             contents.entries.push(MapEntry {
                 key: Datum::new(btf, def.key_type, &key),
-                value: datum(def, btf, &value),
+                value: match inner {
+                    Some(inner) => Datum::name(&inner.def().name),
+                    None => datum(def, btf, &value),
+                },
                 histogram: slots
                     .as_ref()
                     .and_then(|slots| Chart::of_slots(slots, &value)),
@@ -219,6 +223,7 @@ impl fmt::Display for MapContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "map {} ({}", self.map, self.map_type)?;
         match (&self.variables, self.zeros) {
+            _ if self.histogram.is_some() => write!(f, ", histogram")?,
             (Some(_), _) => {}
             (None, 0) => write!(
                 f,

@@ -82,7 +82,10 @@ impl ProgramTally {
         reason = "a mean in tenths needs no 64 bits"
     )]
     pub fn time(&mut self) {
-        let tenths = self.elapsed.as_nanos() as f64 * 10.0 / self.runs.max(1) as f64;
+        if self.runs == 0 {
+            return;
+        }
+        let tenths = self.elapsed.as_nanos() as f64 * 10.0 / self.runs as f64;
         self.ns_per_run = Some(tenths.round() / 10.0);
     }
 }

@@ -14,8 +14,8 @@ use crate::harness::{MapView, Repeated, Vm};
 use crate::program::MapOrigin;
 use crate::report::{EventTally, FaultRow, MapContents, OutputRow, ProgramTally, RecordTypes};
 use crate::spec::MapType;
+use crate::vm::ProgramHandle;
 use crate::vm::events::{Event, EventKind};
-use crate::vm::{Fault, ProgramHandle};
 
 /// Runs between which outputs are taken from the machine.
 const CHUNK: u32 = 4096;
@@ -31,10 +31,9 @@ struct Session<'a> {
     has_rings: bool,
     programs: Vec<(ProgramHandle, ProgramTally)>,
     events: Vec<EventTally>,
+    /// Programs that faulted: they don't run again, the others go on.
+    faulted: Vec<ProgramHandle>,
 }
-
-/// How a firing went.
-type Fired = Result<Result<(), Box<Fault>>, Failure>;
 
 pub(super) fn run(
     path: &Path,
@@ -59,97 +58,91 @@ pub(super) fn run(
         has_rings,
         programs: Vec::new(),
         events: Vec::new(),
+        faulted: Vec::new(),
     };
-    let fired = session.fire_all()?;
-    session.finish(fired)
+    session.fire_all()?;
+    session.show_results()?;
+    session.show_maps()?;
+    let fine = session.faulted.is_empty();
+    Ok(if fine { Exit::Fine } else { Exit::No })
 }
 
 impl Session<'_> {
-    /// Fires what was asked for, until a program faults.
-    fn fire_all(&mut self) -> Fired {
+    /// Fires what was asked for.
+    fn fire_all(&mut self) -> Result<(), Failure> {
         let name = self.arguments.event.event.as_deref();
-        let mut named = vec![(None, setup::shots(&mut self.vm, self.arguments, name)?)];
+        let default = setup::shots(&mut self.vm, self.arguments, name)?;
         let Some(file) = &self.arguments.event.events else {
-            return match named.pop() {
-                Some((_, shots)) => self.fire_line(&shots, &Line::default()),
-                None => Ok(Ok(())),
-            };
+            return self.fire(&default, &Line::default());
         };
+        let mut known = vec![(None, default)];
         let mut lines = Lines::open(file)?;
         while let Some(line) = lines.next() {
             let line = line?;
             line.change(self.vm.world())
                 .map_err(|error| lines.error(error))?;
-            let known = named.iter().position(|(name, _)| *name == line.event);
-            let at = match known {
-                Some(at) => at,
-                None => {
-                    let shots = setup::shots(&mut self.vm, self.arguments, line.event.as_deref());
-                    named.push((line.event.clone(), shots.map_err(|error| lines.at(error))?));
-                    named.len() - 1
-                }
-            };
-            let Some((_, shots)) = named.get(at) else {
-                continue;
-            };
-            let fired = self
-                .fire_line(shots, &line)
-                .map_err(|error| lines.at(error))?;
-            if fired.is_err() {
-                return Ok(fired);
+            if known.iter().all(|(name, _)| *name != line.event) {
+                let shots = setup::shots(&mut self.vm, self.arguments, line.event.as_deref());
+                known.push((line.event.clone(), shots.map_err(|error| lines.at(error))?));
+            }
+            for (_, shots) in known.iter().filter(|(name, _)| *name == line.event) {
+                self.fire(shots, &line).map_err(|error| lines.at(error))?;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn fire_line(&mut self, shots: &[Shot], line: &Line) -> Fired {
+    /// Fires events with the fields of a line.
+    fn fire(&mut self, shots: &[Shot], line: &Line) -> Result<(), Failure> {
         for Shot { event, programs } in shots {
             let mut event = event.clone();
             for (field, value) in &line.fields {
                 event.change(field, value)?;
             }
-            let fired = match programs.as_slice() {
-                [program] if !self.has_rings => self.repeat(*program, &event)?,
-                programs => self.take_turns(programs, &event)?,
-            };
-            if fired.is_err() {
-                return Ok(fired);
+            let able = programs
+                .iter()
+                .filter(|program| !self.faulted.contains(program));
+            match *able.copied().collect::<Vec<_>>() {
+                [program] if !self.has_rings => self.repeat(program, &event)?,
+                ref programs => self.take_turns(programs, &event)?,
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Runs one program as often as was asked for.
-    fn repeat(&mut self, program: ProgramHandle, event: &Event) -> Fired {
+    fn repeat(&mut self, program: ProgramHandle, event: &Event) -> Result<(), Failure> {
         let mut left = self.arguments.repeat.unwrap_or(1);
-        while left > 0 {
+        while left > 0 && !self.faulted.contains(&program) {
             let count = left.min(CHUNK);
             left -= count;
             let repeated = self.vm.run_repeatedly(program, event, count)?;
             let passed = repeated.returned.iter().filter(|(value, _)| *value != 0);
             let passed = passed.map(|(_, runs)| runs).sum();
             self.note_event(event, repeated.runs(), passed);
-            if let Some(fault) = self.note(program, event, repeated)? {
-                return Ok(Err(fault));
-            }
+            self.note(program, event, repeated)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Runs several programs, one after the other, as often as was asked for.
-    fn take_turns(&mut self, programs: &[ProgramHandle], event: &Event) -> Fired {
+    fn take_turns(&mut self, programs: &[ProgramHandle], event: &Event) -> Result<(), Failure> {
         for _ in 0..self.arguments.repeat.unwrap_or(1) {
-            let mut passed = true;
+            let (mut ran, mut passed) = (false, true);
             for program in programs {
-                let repeated = self.vm.run_repeatedly(*program, event, 1)?;
-                passed &= repeated.outcome.passed;
-                if let Some(fault) = self.note(*program, event, repeated)? {
-                    return Ok(Err(fault));
+                if self.faulted.contains(program) {
+                    continue;
                 }
+                let repeated = self.vm.run_repeatedly(*program, event, 1)?;
+                ran |= repeated.runs() > 0;
+                passed &= repeated.outcome.passed;
+                self.note(*program, event, repeated)?;
             }
-            self.note_event(event, 1, u64::from(passed));
+            if ran {
+                self.note_event(event, 1, u64::from(passed));
+            }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Shows what runs gave out, and counts them.
@@ -158,7 +151,7 @@ impl Session<'_> {
         program: ProgramHandle,
         event: &Event,
         repeated: Repeated,
-    ) -> Result<Option<Box<Fault>>, Failure> {
+    ) -> Result<(), Failure> {
         for output in &repeated.outcome.outputs {
             self.printer.show(&OutputRow::new(output, &self.types))?;
         }
@@ -175,7 +168,14 @@ impl Session<'_> {
         let elapsed = repeated.elapsed;
         self.tally(program)
             .add(event.name(), &repeated.returned, insns, elapsed);
-        Ok(repeated.fault)
+        if let Some(fault) = repeated.fault {
+            self.faulted.push(program);
+            if self.printer.is_json() {
+                self.printer.row(&FaultRow::new(&fault))?;
+            }
+            self.printer.complain(&fault.to_string())?;
+        }
+        Ok(())
     }
 
     fn tally(&mut self, program: ProgramHandle) -> &mut ProgramTally {
@@ -209,25 +209,17 @@ impl Session<'_> {
         self.events[at].add(fired, passed);
     }
 
-    /// Shows the results. A fault is one of them.
-    fn finish(mut self, fired: Result<(), Box<Fault>>) -> Result<Exit, Failure> {
-        for (_, mut tally) in std::mem::take(&mut self.programs) {
+    fn show_results(&mut self) -> Result<(), Failure> {
+        for (_, tally) in &mut self.programs {
             if self.arguments.repeat.is_some() {
                 tally.time();
             }
-            self.printer.show(&tally)?;
+            self.printer.show(tally)?;
         }
         for tally in &self.events {
             self.printer.show(tally)?;
         }
-        self.show_maps()?;
-        let Err(fault) = fired else {
-            return Ok(Exit::Fine);
-        };
-        if self.printer.is_json() {
-            self.printer.row(&FaultRow::new(&fault))?;
-        }
-        Err(Failure::with(Exit::No, fault))
+        Ok(())
     }
 
     fn show_maps(&mut self) -> Result<(), Failure> {
@@ -262,5 +254,6 @@ fn is_shown(map: &MapView<'_>, output: &OutputArguments) -> bool {
         return output.map.iter().any(|name| is_named(map, name));
     }
     let def = map.def();
-    !def.frozen && def.origin != MapOrigin::Kconfig && def.map_type != MapType::ProgArray
+    let fixed = def.map_type == MapType::ProgArray || def.map_type.holds_maps();
+    !def.frozen && !fixed && def.origin != MapOrigin::Kconfig
 }
