@@ -160,3 +160,194 @@ fn has_packet(call: &Call<'_>) -> bool {
         .map(|current| current.prog_type.info().context);
     matches!(context, Some(ContextKind::SkBuff | ContextKind::XdpMd))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+    use crate::spec::{MapType, ProgType};
+    use crate::vm::events::Event;
+
+    const EINVAL: u64 = Errno::EINVAL.to_ret();
+    const E2BIG: u64 = Errno::E2BIG.to_ret();
+
+    fn committed(data: &[u8]) -> Output {
+        Output::RingBuf {
+            map: "m".into(),
+            data: data.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_record_is_reserved_written_and_submitted() {
+        let mut bench = Bench::new();
+        let (map, _, ring_map) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let first = bench.call(id::ringbuf_reserve, [map, 8, 0]).unwrap();
+        let second = bench.call(id::ringbuf_reserve, [map, 4, 0]).unwrap();
+        bench
+            .machine
+            .space
+            .store(first, 8, 0x0807_0605_0403_0201)
+            .unwrap();
+        assert_eq!(
+            bench
+                .machine
+                .space
+                .store(second + 1, 4, 0)
+                .unwrap_err()
+                .to_string(),
+            "writes 4 bytes at ring buffer record of m+1, 1 byte past its end (4 bytes)"
+        );
+        bench.machine.space.store(second, 4, 9).unwrap();
+        assert_eq!(bench.machine.unreleased().count(), 2);
+        assert_eq!(bench.call(id::ringbuf_submit, [second, 0]), Ok(0));
+        let Kind::RingBuf(ring) = ring_map.kind() else {
+            panic!("no ring buffer");
+        };
+        assert!(ring.take().is_empty(), "the first is still being written");
+        assert_eq!(bench.call(id::ringbuf_submit, [first, 0]), Ok(0));
+        assert_eq!(
+            ring.take(),
+            [vec![1, 2, 3, 4, 5, 6, 7, 8], vec![9, 0, 0, 0]]
+        );
+        let outputs = bench.machine.take_outputs();
+        assert_eq!(
+            outputs,
+            [
+                committed(&[9, 0, 0, 0]),
+                committed(&[1, 2, 3, 4, 5, 6, 7, 8])
+            ]
+        );
+        assert!(bench.machine.space.load(first, 8).is_err(), "it is gone");
+        assert!(bench.call(id::ringbuf_submit, [first, 0]).is_err());
+        assert_eq!(bench.machine.unreleased().count(), 0);
+    }
+
+    #[test]
+    fn discarded_records_are_seen_by_nobody() {
+        let mut bench = Bench::new();
+        let (map, _, ring_map) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let record = bench.call(id::ringbuf_reserve, [map, 8, 0]).unwrap();
+        assert!(bench.call(id::ringbuf_discard, [record + 1, 0]).is_err());
+        assert_eq!(bench.call(id::ringbuf_discard, [record, 0]), Ok(0));
+        assert!(bench.machine.take_outputs().is_empty());
+        assert_eq!(ring(1, &ring_map).unwrap().take(), Vec::<Vec<u8>>::new());
+    }
+
+    #[test]
+    fn records_are_copied_or_lost() {
+        let mut bench = Bench::new();
+        let (map, _, _) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let data = bench.memory(&[7; 3000]);
+        assert_eq!(
+            bench.call(id::ringbuf_output, [map, data, 3000, 4]),
+            Ok(EINVAL)
+        );
+        assert_eq!(bench.call(id::ringbuf_output, [map, data, 3000, 1]), Ok(0));
+        let lost = bench.call(id::ringbuf_output, [map, data, 3000, 0]);
+        assert_eq!(lost, Ok(Errno::EAGAIN.to_ret()));
+        assert_eq!(bench.call(id::ringbuf_reserve, [map, 3000, 0]), Ok(0));
+        assert_eq!(bench.call(id::ringbuf_reserve, [map, 8, 1]), Ok(0), "flags");
+        assert!(
+            bench
+                .call(id::ringbuf_output, [map, data, 3001, 0])
+                .is_err()
+        );
+        let lost = Output::Lost {
+            map: "m".into(),
+            error: Errno::EAGAIN,
+        };
+        let outputs = bench.machine.take_outputs();
+        assert_eq!(outputs, [committed(&[7; 3000]), lost.clone(), lost]);
+    }
+
+    #[test]
+    fn a_ring_buffer_answers_questions() {
+        let mut bench = Bench::new();
+        let (map, _, ring_map) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let data = bench.memory(&[7; 20]);
+        bench.call(id::ringbuf_output, [map, data, 20, 0]).unwrap();
+        assert_eq!(ring(1, &ring_map).unwrap().take(), [[7; 20]]);
+        bench.call(id::ringbuf_output, [map, data, 5, 0]).unwrap();
+        let answers = [0, 1, 2, 3, 4].map(|query| bench.call(id::ringbuf_query, [map, query]));
+        assert_eq!(answers, [Ok(16), Ok(4096), Ok(32), Ok(48), Ok(0)]);
+        let (array, ..) = bench.map(MapType::Array, 4, 4, 1);
+        assert!(bench.call(id::ringbuf_query, [array, 0]).is_err());
+        assert!(bench.call(id::ringbuf_reserve, [array, 8, 0]).is_err());
+    }
+
+    #[test]
+    fn perf_records_go_to_the_cpus_buffer() {
+        let mut bench = Bench::new();
+        let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 5);
+        let data = bench.memory(&[7; 8]);
+        bench.machine.world.set_cpu(2);
+        let send =
+            |bench: &mut Bench, flags| bench.call(id::perf_event_output, [0, map, flags, data, 8]);
+        assert_eq!(send(&mut bench, CURRENT_CPU), Ok(0));
+        assert_eq!(send(&mut bench, 2), Ok(0));
+        assert_eq!(send(&mut bench, 1), Ok(Errno::EOPNOTSUPP.to_ret()));
+        assert_eq!(send(&mut bench, 4), Ok(Errno::ENOENT.to_ret()));
+        assert_eq!(send(&mut bench, 5), Ok(E2BIG));
+        assert_eq!(
+            send(&mut bench, 1 << 32 | 2),
+            Ok(EINVAL),
+            "there is no packet"
+        );
+        let sent = Output::Perf {
+            map: "m".into(),
+            cpu: 2,
+            data: vec![7; 8],
+        };
+        let lost = |error| Output::Lost {
+            map: "m".into(),
+            error,
+        };
+        assert_eq!(
+            bench.machine.take_outputs(),
+            [
+                sent.clone(),
+                sent,
+                lost(Errno::EOPNOTSUPP),
+                lost(Errno::ENOENT),
+                lost(Errno::E2BIG)
+            ]
+        );
+        assert!(
+            bench
+                .call(id::perf_event_output, [0, map, 2, data, 9])
+                .is_err()
+        );
+        let large = bench.memory(&[0; 0x1_0000]);
+        let sent = bench.call(id::perf_event_output, [0, map, 2, large, 0x1_0000]);
+        assert_eq!(sent, Ok(Errno::ENOSPC.to_ret()));
+    }
+
+    #[test]
+    fn a_packets_first_bytes_can_be_appended() {
+        let mut bench = Bench::new();
+        let packet: Vec<u8> = (0..64).collect();
+        let event = Event::packet(packet.clone());
+        let placed = event
+            .place(ProgType::Xdp, &mut bench.machine.space)
+            .unwrap();
+        bench.machine.enter(ProgType::Xdp, placed);
+        let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 4);
+        let data = bench.memory(&[0xff; 2]);
+        let flags = 3 << 32 | CURRENT_CPU;
+        assert_eq!(
+            bench.call(id::perf_event_output, [0, map, flags, data, 2]),
+            Ok(0)
+        );
+        let flags = 65 << 32 | CURRENT_CPU;
+        let sent = bench.call(id::perf_event_output, [0, map, flags, data, 2]);
+        assert_eq!(sent, Ok(Errno::EFAULT.to_ret()));
+        let expected = Output::Perf {
+            map: "m".into(),
+            cpu: 0,
+            data: vec![0xff, 0xff, 0, 1, 2],
+        };
+        assert_eq!(bench.machine.take_outputs(), [expected]);
+    }
+}

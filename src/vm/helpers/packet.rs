@@ -50,3 +50,60 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
             .map(|()| Errno::EFAULT.to_ret()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::ProgType;
+    use crate::spec::helpers::id;
+    use crate::vm::events::Event;
+
+    fn difference(from: &[u8], to: &[u8], seed: u64) -> u64 {
+        let mut bench = Bench::new();
+        let pointers = [from, to].map(|bytes| match bytes {
+            [] => 0,
+            bytes => bench.memory(bytes),
+        });
+        let sizes = [from.len() as u64, to.len() as u64];
+        let args = [pointers[0], sizes[0], pointers[1], sizes[1], seed];
+        bench.call(id::csum_diff, args).unwrap()
+    }
+
+    #[test]
+    fn a_difference_takes_one_checksum_to_another() {
+        assert_eq!(difference(&[], &[1, 0, 0, 0], 0), 1);
+        assert_eq!(difference(&[], &[0xff; 4], 0), 0xffff);
+        assert_eq!(difference(&[], &[0; 4], 0), 0);
+        assert_eq!(difference(&[], &[2, 0, 3, 0], 5), 10);
+        assert_eq!(difference(&[2, 0, 3, 0], &[], 5), 0xffff);
+        assert_eq!(difference(&[1, 0, 0, 0], &[4, 0, 0, 0, 2, 0, 0, 0], 0), 5);
+        assert_eq!(difference(&[], &[], 0x1_0000), 1);
+        assert_eq!(difference(&[1; 3], &[], 0), Errno::EINVAL.to_ret());
+        assert_eq!(difference(&[], &[1; 5], 0), Errno::EINVAL.to_ret());
+    }
+
+    #[test]
+    fn packet_bytes_are_loaded_whole_or_not_at_all() {
+        let mut bench = Bench::new();
+        let packet: Vec<u8> = (0..64).collect();
+        for (helper, prog_type) in [
+            (id::skb_load_bytes, ProgType::SchedCls),
+            (id::xdp_load_bytes, ProgType::Xdp),
+        ] {
+            let placed = Event::packet(packet.clone())
+                .place(prog_type, &mut bench.machine.space)
+                .unwrap();
+            let context = placed.r1();
+            bench.machine.enter(prog_type, placed);
+            let to = bench.memory(&[0xee; 4]);
+            assert_eq!(bench.call(helper, [context, 60, to, 4]), Ok(0));
+            assert_eq!(bench.bytes(to, 4), [60, 61, 62, 63]);
+            let efault = Errno::EFAULT.to_ret();
+            assert_eq!(bench.call(helper, [context, 61, to, 4]), Ok(efault));
+            assert_eq!(bench.bytes(to, 4), [0; 4]);
+            assert_eq!(bench.call(helper, [context, 1 << 31, to, 4]), Ok(efault));
+            assert!(bench.call(helper, [context, 0, to, 5]).is_err());
+        }
+    }
+}
