@@ -56,7 +56,7 @@ fn compare(program: &Arc<Program>, run: &Run) -> Verdict {
     let jumps = |map: &bpflab::program::MapDef| map.map_type == MapType::ProgArray;
     if ran.returned() == run.retval {
         Verdict::Equal
-    } else if is_address(&mut vm, ran.r0) {
+    } else if is_address(ran.r0) {
         Verdict::ReturnsAddress
     } else if program.maps.iter().any(jumps) {
         Verdict::JumpsToUnknownPrograms
@@ -65,13 +65,10 @@ fn compare(program: &Arc<Program>, run: &Run) -> Verdict {
     }
 }
 
-/// Whether a register holds an address, perhaps one whose highest byte the program
-/// has overwritten.
-fn is_address(vm: &mut Vm, register: u64) -> bool {
-    let repaired = register & (u64::MAX >> 8) | 0x80 << 56;
-    [register, repaired]
-        .into_iter()
-        .any(|value| matches!(vm.machine().pointer(value), Pointer::Region { .. }))
+/// Whether a register holds what no `int` makes: an address, whole or with bytes
+/// overwritten. (The kernel's return value has its low half only.)
+fn is_address(register: u64) -> bool {
+    i32::try_from(register.cast_signed()).is_err() && u32::try_from(register).is_err()
 }
 
 /// A fault because of something that has no implementation, or any other error.
