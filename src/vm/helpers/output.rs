@@ -15,7 +15,7 @@ use crate::util::Errno;
 type Result = std::result::Result<u64, HelperProblem>;
 
 /// The ring buffer that a map is.
-fn ring<'m>(arg: usize, map: &'m Arc<dyn Map>) -> std::result::Result<&'m RingBuf, HelperProblem> {
+fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperProblem> {
     match map.kind() {
         Kind::RingBuf(ring) => Ok(ring),
         _ => Err(unfit(arg, &**map)),
