@@ -60,7 +60,7 @@ impl Checked {
         entry: ProgramHandle,
         args: [u64; 5],
         budget: Budget,
-    ) -> Result<Finished, Fault> {
+    ) -> Result<Finished, Box<Fault>> {
         let Some(image) = images.get(entry.index()) else {
             return Ok(Finished { r0: 0, insns: 0 });
         };
@@ -122,7 +122,7 @@ impl Run<'_> {
         from: i64,
         at: i64,
         args: [u64; 5],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let depth = self.frames.len();
         self.push_frame(machine, from, at, from)?;
         for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(args) {
@@ -132,7 +132,7 @@ impl Run<'_> {
     }
 
     /// Goes on at `at` until the frames are down to `floor`.
-    fn execute(&mut self, machine: &mut Machine, at: i64, floor: usize) -> Result<u64, Fault> {
+    fn execute(&mut self, machine: &mut Machine, at: i64, floor: usize) -> Result<u64, Box<Fault>> {
         let mut at = at;
         loop {
             let Some(slot) = self.image.insn(at) else {
@@ -176,7 +176,7 @@ impl Run<'_> {
         at: i64,
         insn: Insn,
         target: CallTarget,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Next, Box<Fault>> {
         match target {
             CallTarget::Subprogram { .. } => {
                 let to = insn.subprogram_target(pc(at)).unwrap_or(-1);
@@ -193,7 +193,7 @@ impl Run<'_> {
         machine: &mut Machine,
         from: i64,
         to: i64,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Next, Box<Fault>> {
         self.push_frame(machine, from, to, from + 1)?;
         Ok(Next::Goto(to))
     }
@@ -204,7 +204,7 @@ impl Run<'_> {
         from: i64,
         to: i64,
         return_to: i64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let depth = self.frames.len();
         if depth == limits::MAX_CALL_FRAMES {
             return Err(self.fault(from, FaultKind::Depth(depth)));
@@ -279,7 +279,7 @@ impl Run<'_> {
         machine: &mut Machine,
         at: i64,
         helper: HelperId,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Next, Box<Fault>> {
         let access = self.image.program().core_access(pc(at));
         if let Some(access) = access.filter(|access| access.poisoned) {
             return Err(self.fault(at, FaultKind::Poisoned(access.path.clone())));
@@ -295,13 +295,13 @@ impl Run<'_> {
                 Ok(Next::Follow)
             }
             // What happened in a callback is told as it is, with its own place.
-            Err(HelperProblem::Callback(fault)) => Err(*fault),
+            Err(HelperProblem::Callback(fault)) => Err(fault),
             Err(problem) => Err(self.fault(at, FaultKind::Helper { helper, problem })),
         }
     }
 
     /// The slot of the function that a register points to.
-    fn function(&self, machine: &Machine, at: i64, register: u64) -> Result<i64, Fault> {
+    fn function(&self, machine: &Machine, at: i64, register: u64) -> Result<i64, Box<Fault>> {
         let found = self.image.function_at(register);
         found.ok_or_else(|| self.fault(at, FaultKind::NoFunction(machine.pointer(register))))
     }
@@ -316,13 +316,13 @@ impl Run<'_> {
         self.regs[reg.number() as usize] = value;
     }
 
-    fn fault(&self, at: i64, kind: FaultKind) -> Fault {
+    fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
         let insn = match self.image.insn(at) {
             Some(Ok(insn)) => insn.text(&**self.image.program()).to_string(),
             Some(Err(error)) => format!("{:?}", error.raw),
             None => "none".into(),
         };
-        Fault::at(self.image.program(), pc(at), insn, kind)
+        Box::new(Fault::at(self.image.program(), pc(at), insn, kind))
     }
 }
 
@@ -344,7 +344,7 @@ impl Callbacks for Engine<'_, '_> {
         machine: &mut Machine,
         function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let to = self.run.function(machine, self.at, function)?;
         self.run.enter(machine, self.at, to, args)
     }

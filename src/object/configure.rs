@@ -1,6 +1,9 @@
 //! What can be changed in an opened object before programs are taken out of it:
 //! libbpf's setters between open and load.
 
+use std::path::Path;
+
+use super::compressed;
 use super::error::{ObjectError, Place, Problem};
 use super::map_mut::MapMut;
 use super::model::{Entry, Extern, Note, Object, unknown};
@@ -169,6 +172,20 @@ impl Object {
         let read = self.kconfig.read(text);
         resolve::fill_kconfig(self);
         read.map_err(|text| ObjectError::new(Place::Object, Problem::Kconfig(text)).of(&self.file))
+    }
+
+    /// Takes values for `__kconfig` externs from a configuration file, plain or packed
+    /// as `/proc/config.gz` is.
+    ///
+    /// # Errors
+    /// A file that can't be read, or a `CONFIG_` line that assigns nothing.
+    pub fn read_kconfig_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let bytes = compressed::read(path).map_err(|error| {
+            let text = format!("{}: {error}", path.display());
+            ObjectError::new(Place::Object, Problem::Unreadable(text)).of(&self.file)
+        })?;
+        self.read_kconfig(&String::from_utf8_lossy(&bytes))
     }
 
     /// Takes addresses of kernel symbols for untyped `__ksym` externs from the text

@@ -250,12 +250,15 @@ impl Machine {
     }
 
     /// Bytes of the current packet, `at` bytes from where the program's `data`
-    /// points; `None` where the packet has none there, or there is no packet.
+    /// points, or, far below zero, from one of its headers
+    /// ([`Placed::legacy_bytes`]); `None` where the packet has none there, or there
+    /// is no packet.
     #[must_use]
     pub fn packet_bytes(&self, at: i32, len: usize) -> Option<Vec<u8>> {
-        let packet = self.current.as_ref()?.placed.packet_bytes(&self.space)?;
-        let at = usize::try_from(at).ok()?;
-        Some(packet.get(at..at.checked_add(len)?)?.to_vec())
+        self.current
+            .as_ref()?
+            .placed
+            .legacy_bytes(&self.space, at, len)
     }
 
     /// Records something that a program gave out.

@@ -509,9 +509,9 @@ macro_rules! for_each_helper {
             185 get_func_arg_cnt = none, "long " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [TRAMPOLINE]; }
             186 get_retval = none, "int " "void" [] {
-                () -> Integer, [] for [RETVAL]; }
+                () -> Integer, [] for [RETVAL LSM_CGROUP]; }
             187 set_retval = none, "int " "int retval" [] {
-                (Anything) -> Integer, [] for [RETVAL]; }
+                (Anything) -> Integer, [] for [RETVAL LSM_CGROUP]; }
             188 xdp_get_buff_len = none, "u64 " "struct xdp_buff *xdp_md" [] {
                 (PtrToCtx) -> Integer, [] for [XDP];
                 (PtrToBtfId(xdp_buff)) -> Integer, [] for [BTF_TRACING LSM SYSCALL]; }

@@ -35,7 +35,7 @@ pub trait Callbacks {
         machine: &mut Machine,
         function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault>;
+    ) -> Result<u64, Box<Fault>>;
 }
 
 impl Call<'_> {
@@ -156,7 +156,7 @@ impl Call<'_> {
     pub fn call_back(&mut self, n: usize, args: [u64; 5]) -> Result<u64, HelperProblem> {
         let function = self.arg(n);
         let result = self.engine.call_back(self.machine, function, args);
-        result.map_err(|fault| HelperProblem::Callback(Box::new(fault)))
+        result.map_err(HelperProblem::Callback)
     }
 }
 

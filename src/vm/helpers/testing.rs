@@ -26,10 +26,11 @@ impl Callbacks for Engine<'_> {
         machine: &mut Machine,
         function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let program = Program::new("test", ProgType::Kprobe, Vec::new());
         let budget = FaultKind::Budget(function);
-        (self.0)(machine, args).ok_or_else(|| Fault::at(&program, Pc(0), "exit".into(), budget))
+        (self.0)(machine, args)
+            .ok_or_else(|| Box::new(Fault::at(&program, Pc(0), "exit".into(), budget)))
     }
 }
 

@@ -163,14 +163,16 @@ fn key_words(rule: KeyRule) -> &'static str {
     }
 }
 
-fn value_words(rule: ValueRule) -> &'static str {
+fn value_words(rule: ValueRule) -> String {
     match rule {
+        ValueRule::UpTo(most) => return format!("1 to {most}"),
         ValueRule::None => "0 (no value)",
         ValueRule::U32 => "4",
         ValueRule::U32OrU64 => "4 or 8",
         ValueRule::Any => "at least 1",
         ValueRule::Words => "a positive multiple of 8",
     }
+    .into()
 }
 
 fn entries_words(rule: EntriesRule) -> String {

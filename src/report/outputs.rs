@@ -1,0 +1,170 @@
+//! What programs gave out while they ran: lines, records, signals.
+
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::datum::{Datum, hex};
+use crate::btf::{Btf, Kind};
+use crate::program::MapDef;
+use crate::util::TypeId;
+use crate::vm::Output;
+
+/// The types of the records that go through ring and perf buffers.
+///
+/// An object need not say them. A record is taken to be
+///
+/// 1. of the type that was given for its map ([`RecordTypes::set`]);
+/// 2. of the value type that the map declares, if that is a struct or union;
+/// 3. of the struct called `event`, if the object has one of the record's size.
+#[derive(Debug, Clone, Default)]
+pub struct RecordTypes {
+    btf: Option<Btf>,
+    of_map: FxHashMap<String, TypeId>,
+    event: Option<TypeId>,
+}
+
+impl RecordTypes {
+    /// The types that the maps of an object declare.
+    #[must_use]
+    pub fn new(btf: Option<&Btf>, maps: &[MapDef]) -> Self {
+        let mut types = Self {
+            btf: btf.cloned(),
+            ..Self::default()
+        };
+        let Some(btf) = btf else {
+            return types;
+        };
+        for map in maps {
+            if let Some(ty) = map.value_type
+                && btf.resolve(ty).is_ok_and(|ty| ty.kind().is_composite())
+            {
+                types.of_map.insert(map.name.clone(), ty);
+            }
+        }
+        types.event = btf.find("event", Kind::Struct).map(|ty| ty.id());
+        types
+    }
+
+    /// Says that the records of a map are of the type of this name, as C writes it
+    /// (`struct event`); whether there is one.
+    pub fn set(&mut self, map: &str, name: &str) -> bool {
+        let kinds: &[Kind] = match name.split_once(' ') {
+            Some(("struct", _)) => &[Kind::Struct],
+            Some(("union", _)) => &[Kind::Union],
+            _ => &[Kind::Typedef, Kind::Struct, Kind::Union, Kind::Int],
+        };
+        let bare = name.rsplit(' ').next().unwrap_or(name);
+        let found = self.btf.as_ref().and_then(|btf| {
+            kinds
+                .iter()
+                .find_map(|kind| btf.find(bare, *kind))
+                .map(|ty| ty.id())
+        });
+        if let Some(ty) = found {
+            self.of_map.insert(map.to_owned(), ty);
+        }
+        found.is_some()
+    }
+
+    /// The record, decoded if its type is known.
+    fn decode(&self, map: &str, data: &[u8]) -> Option<Datum> {
+        let btf = self.btf.as_ref()?;
+        let size_of = |ty| btf.size_of(ty).ok().map(|size| size as usize);
+        let known = self.of_map.get(map).copied();
+        let known = known.filter(|ty| size_of(*ty).is_some_and(|size| size <= data.len()));
+        let ty = known.or_else(|| self.event.filter(|ty| size_of(*ty) == Some(data.len())))?;
+        Some(Datum::new(Some(btf), Some(ty), data))
+    }
+}
+
+/// Something that a program gave out. Its fields are keys of `bpflab run --json`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OutputRow {
+    /// A line of `bpf_printk`.
+    Printk {
+        /// The line, without its end.
+        text: String,
+    },
+    /// A record for a ring or perf buffer.
+    Record {
+        /// The map.
+        map: String,
+        /// `ringbuf` or `perf`.
+        buffer: &'static str,
+        /// The CPU whose perf buffer got it.
+        cpu: Option<u32>,
+        /// Its length in bytes.
+        size: usize,
+        /// Its bytes in hexadecimal.
+        bytes: String,
+        /// The bytes decoded, if their type is known.
+        value: Option<Datum>,
+    },
+    /// A record that found no room.
+    Lost {
+        /// The map.
+        map: String,
+        /// What the program was told.
+        errno: String,
+    },
+    /// A signal for the current task.
+    Signal {
+        /// Its number.
+        signal: u32,
+    },
+}
+
+impl OutputRow {
+    /// What is shown of an output.
+    #[must_use]
+    pub fn new(output: &Output, types: &RecordTypes) -> Self {
+        let record = |map: &String, buffer, cpu, data: &[u8]| Self::Record {
+            map: map.clone(),
+            buffer,
+            cpu,
+            size: data.len(),
+            bytes: hex(data),
+            value: types.decode(map, data),
+        };
+        match output {
+            Output::Printk(text) => Self::Printk { text: text.clone() },
+            Output::Perf { map, cpu, data } => record(map, "perf", Some(*cpu), data),
+            Output::RingBuf { map, data } => record(map, "ringbuf", None, data),
+            Output::Lost { map, error } => Self::Lost {
+                map: map.clone(),
+                errno: error.to_string(),
+            },
+            Output::Signal(signal) => Self::Signal { signal: *signal },
+        }
+    }
+}
+
+impl fmt::Display for OutputRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Printk { text } => writeln!(f, "printk: {text}"),
+            Self::Record {
+                map,
+                cpu,
+                size,
+                bytes,
+                value,
+                ..
+            } => {
+                write!(f, "{map}")?;
+                if let Some(cpu) = cpu {
+                    write!(f, " (cpu {cpu})")?;
+                }
+                match value {
+                    Some(value) => writeln!(f, ": {value}"),
+                    None => writeln!(f, ": {size} bytes {bytes}"),
+                }
+            }
+            Self::Lost { map, errno } => writeln!(f, "{map}: a record was lost: {errno}"),
+            Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
+        }
+    }
+}
