@@ -23,7 +23,7 @@ fn every_type_can_be_made_from_what_its_table_allows() {
         let value = match info.value {
             ValueRule::None => 0,
             ValueRule::U32 | ValueRule::U32OrU64 => 4,
-            ValueRule::Any | ValueRule::Words => 8,
+            ValueRule::Any | ValueRule::Words | ValueRule::UpTo(_) => 8,
         };
         let entries = match info.entries {
             EntriesRule::Some => 3,
