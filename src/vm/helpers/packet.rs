@@ -28,11 +28,13 @@ pub(super) fn csum_diff(call: &mut Call<'_>) -> Result {
             .iter()
             .fold(0, |sum, word| add(sum, u32::from_ne_bytes(*word)))
     };
-    let mut sum = call.arg_u32(5);
-    if !from.is_empty() {
-        sum = add(sum, !words(&from));
-    }
-    sum = add(sum, words(&to));
+    let seed = call.arg_u32(5);
+    // The order matters to which of ones' complement's two zeros comes out.
+    let sum = match (from.is_empty(), to.is_empty()) {
+        (false, false) => add(add(seed, !words(&from)), words(&to)),
+        (false, true) => !add(!seed, words(&from)),
+        (true, _) => add(seed, words(&to)),
+    };
     Ok((add(sum, sum.rotate_left(16)) >> 16).into())
 }
 
@@ -97,15 +99,24 @@ mod tests {
         bench.call(id::csum_diff, args).unwrap()
     }
 
+    /// What Linux 6.18 returned.
     #[test]
     fn a_difference_takes_one_checksum_to_another() {
-        assert_eq!(difference(&[], &[1, 0, 0, 0], 0), 1);
-        assert_eq!(difference(&[], &[0xff; 4], 0), 0xffff);
-        assert_eq!(difference(&[], &[0; 4], 0), 0);
-        assert_eq!(difference(&[], &[2, 0, 3, 0], 5), 10);
-        assert_eq!(difference(&[2, 0, 3, 0], &[], 5), 0xffff);
-        assert_eq!(difference(&[1, 0, 0, 0], &[4, 0, 0, 0, 2, 0, 0, 0], 0), 5);
+        let number = |n: u32| n.to_le_bytes();
+        let (one, all, x) = (number(1), number(u32::MAX), number(0x1234_5678));
+        let four = [one, all, x, [0; 4]].concat();
+        assert_eq!(difference(&[], &one, 0), 1);
+        assert_eq!(difference(&[], &all, 0), 0xffff);
+        assert_eq!(difference(&[], &[0; 8], 0), 0);
+        assert_eq!(difference(&four[..8], &[], 5), 4);
+        assert_eq!(difference(&one, &four[8..], 0), 26_795);
         assert_eq!(difference(&[], &[], 0x1_0000), 1);
+        assert_eq!(difference(&four, &four, 0), 0xffff);
+        assert_eq!(difference(&[0; 8], &[0; 8], 0), 0xffff);
+        assert_eq!(difference(&[0; 8], &[], 0), 0);
+        assert_eq!(difference(&[], &[], u64::from(u32::MAX)), 0xffff);
+        assert_eq!(difference(&x, &[], 0x9abc_def0), 4353);
+        assert_eq!(difference(&[0; 8], &[], u64::from(u32::MAX)), 0xffff);
         assert_eq!(difference(&[1; 3], &[], 0), Errno::EINVAL.to_ret());
         assert_eq!(difference(&[], &[1; 5], 0), Errno::EINVAL.to_ret());
     }

@@ -46,6 +46,9 @@ impl From {
             Self::User => machine.world.user().read(at, len).ok_or(Errno::EFAULT),
             Self::Kernel => {
                 may_be_kernel(at)?;
+                if len == 0 {
+                    return Ok(Vec::new());
+                }
                 let mut bytes = vec![0; len];
                 let read = machine.space.probe(at, &mut bytes);
                 read.map(|()| bytes).ok_or(Errno::EFAULT)
@@ -264,8 +267,13 @@ mod tests {
                 .is_err()
         );
         assert_eq!(bench.bytes(to, 8), [0xee; 8]);
-        // A size of 0 reads nothing from anywhere.
-        assert_eq!(bench.call(id::probe_read_user, [0, 0, user]), Ok(0));
+        // A size of 0 reads nothing from anywhere that may be read.
+        for helper in [id::probe_read_user, id::probe_read, id::probe_read_user_str] {
+            assert_eq!(bench.call(helper, [0, 0, 0]), Ok(0));
+        }
+        assert_eq!(bench.call(id::probe_read_kernel_str, [0, 0, 0]), Ok(0));
+        assert_eq!(bench.call(id::probe_read_kernel, [0, 0, 0]), Ok(ERANGE));
+        assert_eq!(bench.call(id::probe_read_kernel, [0, 0, u64::MAX]), Ok(0));
     }
 
     #[test]

@@ -15,10 +15,13 @@ pub struct Bench {
     /// The machine.
     pub machine: Machine,
     /// Runs for every callback, with its arguments.
-    pub callback: Box<dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>>,
+    pub callback: Box<Function>,
 }
 
-struct Engine<'a>(&'a mut dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>);
+/// A program's function: its r0, or `None` where it stops before its end.
+type Function = dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>;
+
+struct Engine<'a>(&'a mut Function);
 
 impl Callbacks for Engine<'_> {
     fn call_back(

@@ -51,7 +51,11 @@ impl Map for Array {
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        let index = self.writable(key, flags)?;
+        // For a program the lock is looked for last, for user space first.
+        let index = self.writable(key, flags.difference(UpdateFlags::LOCK))?;
+        if flags.contains(UpdateFlags::LOCK) {
+            return Err(Errno::EINVAL);
+        }
         self.base.check_value(value)?;
         self.values.set(cpu, index, value)
     }

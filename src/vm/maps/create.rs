@@ -165,14 +165,13 @@ fn key_words(rule: KeyRule) -> &'static str {
 
 fn value_words(rule: ValueRule) -> String {
     match rule {
-        ValueRule::UpTo(most) => return format!("1 to {most}"),
-        ValueRule::None => "0 (no value)",
-        ValueRule::U32 => "4",
-        ValueRule::U32OrU64 => "4 or 8",
-        ValueRule::Any => "at least 1",
-        ValueRule::Words => "a positive multiple of 8",
+        ValueRule::None => "0 (no value)".into(),
+        ValueRule::U32 => "4".into(),
+        ValueRule::U32OrU64 => "4 or 8".into(),
+        ValueRule::Any => "at least 1".into(),
+        ValueRule::Words => "a positive multiple of 8".into(),
+        ValueRule::UpTo(most) => format!("1 to {most}"),
     }
-    .into()
 }
 
 fn entries_words(rule: EntriesRule) -> String {

@@ -12,6 +12,7 @@ use crate::util::Errno;
 
 const NONE: RingbufFlags = RingbufFlags::empty();
 const SIZE: u64 = 4096;
+const LARGEST: usize = 4096 - 16;
 
 fn ring(map: &dyn Map) -> &RingBuf {
     match map.kind() {
@@ -69,11 +70,11 @@ fn the_ring_is_never_filled_to_its_last_byte() {
     assert_eq!(ring.reserve(SIZE), None);
     assert_eq!(ring.reserve(u64::from(u32::MAX)), None);
     assert_eq!(ring.reserve(u64::MAX), None);
-    let large = record(ring, &[7; SIZE as usize - 16]);
+    let large = record(ring, &[7; LARGEST]);
     assert_eq!(ring.reserve(0), None);
     ring.commit(large, NONE, false);
     assert_eq!(ring.reserve(0), None, "not before it is consumed");
-    assert_eq!(ring.take(), [[7; SIZE as usize - 16]]);
+    assert_eq!(ring.take(), [[7; LARGEST]]);
     // Now a record lies across the end.
     let across = record(ring, &[8; 100]);
     ring.commit(across, NONE, false);
@@ -180,7 +181,7 @@ struct Known {
 proptest! {
     #[test]
     fn random_use(ops in vec(op(), 0..80)) {
-        let map = map(MapType::Ringbuf, 0, 0, SIZE as u32);
+        let map = map(MapType::Ringbuf, 0, 0, 4096);
         let ring = ring(&*map);
         let mut known: VecDeque<Known> = VecDeque::new();
         let (mut producer, mut consumer, mut count) = (0u64, 0u64, 0u8);
