@@ -116,6 +116,7 @@ const CRATES: &[(&str, Where)] = &[
     ("smallvec", Where::Anywhere),
     ("thiserror", Where::Anywhere),
     ("yaxpeax-arm", Where::In(&["jit"])),
+    ("zerocopy", Where::OneFileOf("harness")),
 ];
 
 /// The longest file.

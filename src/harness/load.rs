@@ -93,7 +93,7 @@ impl Vm {
     }
 
     /// Gives a map what it holds at the start.
-    fn fill(&mut self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
+    fn fill(&self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
         let Some(map) = self.machine.map(handle).cloned() else {
             return Ok(());
         };
@@ -110,9 +110,15 @@ impl Vm {
                     map.write(key, &whole, UpdateFlags::empty())
                         .map_err(failed)?;
                 }
-                (Initial::Map { index, map: inner }, Kind::MapOfMaps(outer)) => {
+                (Initial::Map { index, map: inner }, Kind::MapOfMaps(_)) => {
                     if let Some(inner) = maps.get(inner.index()) {
-                        outer.set(&index.to_le_bytes(), *inner).map_err(failed)?;
+                        let set = self.machine.set_inner(
+                            handle,
+                            &index.to_le_bytes(),
+                            *inner,
+                            UpdateFlags::empty(),
+                        );
+                        set.map_err(failed)?;
                     }
                 }
                 (Initial::Program { index, name }, Kind::ProgArray(array)) => {
@@ -124,7 +130,7 @@ impl Vm {
             }
         }
         if def.frozen {
-            self.machine.freeze(handle);
+            map.freeze();
         }
         Ok(())
     }

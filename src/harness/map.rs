@@ -141,7 +141,6 @@ impl MapView<'_> {
     pub fn set_bytes(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<()> {
         self.check_key(key)?;
         self.check("value", self.map.user_value_size(), value.len())?;
-        self.check_not_frozen("update")?;
         let written = self.map.write(key, value, flags);
         written.map_err(|errno| self.failed("update", errno))
     }
@@ -155,8 +154,7 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
     {
         self.check_key(key.as_bytes())?;
-        self.check_not_frozen("deletion")?;
-        match self.map.delete(key.as_bytes()) {
+        match self.map.remove(key.as_bytes()) {
             Ok(()) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
             Err(errno) => Err(self.failed("deletion", errno)),
@@ -223,18 +221,13 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
     {
         self.check_key(key.as_bytes())?;
-        let Kind::MapOfMaps(outer) = self.map.kind() else {
+        if !matches!(self.map.kind(), Kind::MapOfMaps(_)) {
             return Err(self.wrong_kind("a map of maps"));
-        };
-        let fits = self
+        }
+        let flags = UpdateFlags::empty();
+        let set = self
             .machine
-            .map(inner)
-            .map(|inner| outer.accepts(inner.def()));
-        let set = match fits {
-            Some(true) => outer.set(key.as_bytes(), inner),
-            Some(false) => Err(Errno::EINVAL),
-            None => Err(Errno::EBADF),
-        };
+            .set_inner(self.handle, key.as_bytes(), inner, flags);
         set.map_err(|errno| self.failed("update", errno))
     }
 
@@ -273,13 +266,6 @@ impl MapView<'_> {
 
     fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
         V::read_from_bytes(bytes).map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
-    }
-
-    fn check_not_frozen(&self, what: &'static str) -> Result<()> {
-        if self.machine.is_frozen(self.handle) {
-            return Err(self.failed(what, Errno::EPERM));
-        }
-        Ok(())
     }
 
     fn check_key(&self, key: &[u8]) -> Result<()> {

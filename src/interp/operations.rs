@@ -155,9 +155,7 @@ impl Run<'_> {
             reason = "the kernel adds 32-bit numbers"
         )]
         let index = index.map_or(0, |reg| self.reg(reg) as i32);
-        let (at, len) = (off.wrapping_add(index), bytes(size));
-        let current = machine.current();
-        let loaded = current.and_then(|run| run.placed.legacy_bytes(&machine.space, at, len));
+        let loaded = machine.packet_bytes(off.wrapping_add(index), bytes(size));
         let value = loaded.map(|loaded| {
             loaded
                 .iter()

@@ -45,11 +45,11 @@ impl Object {
     /// Without BTF a variable takes whole numbers of its size.
     ///
     /// ```
-    /// use bpflab::Object;
-    ///
-    /// # fn example(object: &mut Object) -> Result<(), bpflab::ObjectError> {
-    /// object.set_global("target_pid", 42)?;
-    /// object.set_global("conf.comm", "dd")?;
+    /// # fn main() -> Result<(), bpflab::ObjectError> {
+    /// let mut object = bpflab::Object::open("tests/objects/globals.bpf.o")?;
+    /// object.set_global("wanted_pid", 42)?;
+    /// object.set_global("limits.high", 1000)?;
+    /// assert_eq!(object.global("limits")?["high"], 1000);
     /// # Ok(())
     /// # }
     /// ```

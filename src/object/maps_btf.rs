@@ -100,7 +100,7 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
 }
 
 /// The map that a variable declares, if its type looks like a map's at all: a struct
-/// whose first member is an attribute. The linker compares declarations by it.
+/// with a member `type`. The linker compares declarations by it.
 pub(super) fn definition(btf: &Btf, variable: TypeId) -> Option<Result<MapDef>> {
     let variable = btf.get(variable)?;
     let shape = resolve(btf, variable.target_id()?);

@@ -36,12 +36,16 @@ impl Object {
     /// definition wins over `__weak` ones, and static ones stay apart. `name` is what
     /// the result is called; each file comes with its own name and bytes.
     ///
-    /// ```no_run
+    /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use bpflab::Object;
     ///
-    /// let (main, library) = (std::fs::read("main.bpf.o")?, std::fs::read("library.bpf.o")?);
+    /// let main = std::fs::read("tests/objects/link_main.bpf.o")?;
+    /// let library = std::fs::read("tests/objects/link_library.bpf.o")?;
     /// let object = Object::link("tool", &[("main", &main), ("library", &library)])?;
+    ///
+    /// let program = object.program("main_program")?;
+    /// assert!(program.subprograms.iter().any(|function| function.name == "library_scale"));
     /// # Ok(())
     /// # }
     /// ```

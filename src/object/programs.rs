@@ -42,10 +42,11 @@ impl Object {
     /// The programs that are to be loaded, each on its own: one that is broken says
     /// why and doesn't keep the others from being used.
     ///
-    /// ```no_run
+    /// ```
     /// # fn main() -> Result<(), bpflab::ObjectError> {
-    /// let object = bpflab::Object::open("write_hist.bpf.o")?;
+    /// let object = bpflab::Object::open("tests/objects/tail_calls.bpf.o")?;
     /// let programs = object.programs().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(programs.len(), 4);
     /// # Ok(())
     /// # }
     /// ```

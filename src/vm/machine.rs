@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use super::events::Placed;
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
-use super::maps::{Kind, Map};
-use super::memory::{Address, Pointer, Region, Rights, Space, SpaceFull};
+use super::maps::{Kind, Map, Record};
+use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
 use super::world::World;
-use crate::spec::{MapFlags, ProgType};
-use crate::util::HelperId;
+use crate::spec::{MapFlags, ProgType, UpdateFlags};
+use crate::util::{Errno, HelperId};
 
 /// Memory, maps and world: all that programs act on.
 pub struct Machine {
@@ -27,7 +27,9 @@ pub struct Machine {
     /// Helpers that a test replaced.
     pub(super) mocks: FxHashMap<HelperId, Mock>,
     /// Memory that helpers lent to a program, by address: ring-buffer records.
-    pub(super) lent: FxHashMap<u64, Lent>,
+    lent: FxHashMap<u64, Lent>,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
 }
@@ -40,19 +42,17 @@ struct LoadedMap {
     handle: Address,
     /// Where element 0 of its values is.
     values: Option<Address>,
-    /// Whether user space can't change it any more.
-    frozen: bool,
 }
 
 /// A ring-buffer record that a program has reserved.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Lent {
     /// The ring buffer.
     pub map: MapHandle,
-    /// What the ring buffer calls the record.
-    pub record: u64,
-    /// The record's region.
-    pub base: Address,
+    /// Where the record is in its data area.
+    pub record: Record,
+    /// The region that the program writes to.
+    region: Address,
 }
 
 /// The program that runs now, as helpers need to know it.
@@ -75,6 +75,7 @@ impl Machine {
             by_address: FxHashMap::default(),
             mocks: FxHashMap::default(),
             lent: FxHashMap::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
         }
@@ -108,7 +109,6 @@ impl Machine {
             map,
             handle,
             values,
-            frozen: false,
         });
         Ok(id)
     }
@@ -124,21 +124,6 @@ impl Machine {
         (0..)
             .map(MapHandle)
             .zip(self.maps.iter().map(|loaded| &loaded.map))
-    }
-
-    /// Makes a map constant for user space, as `BPF_MAP_FREEZE` does.
-    pub fn freeze(&mut self, map: MapHandle) {
-        if let Some(loaded) = self.maps.get_mut(map.index()) {
-            loaded.frozen = true;
-        }
-    }
-
-    /// Whether user space can't change a map.
-    #[must_use]
-    pub fn is_frozen(&self, map: MapHandle) -> bool {
-        self.maps
-            .get(map.index())
-            .is_some_and(|loaded| loaded.frozen)
     }
 
     /// What a register holds for the map itself.
@@ -176,6 +161,78 @@ impl Machine {
         }
     }
 
+    /// Puts a map into a map of maps, as user space does.
+    ///
+    /// # Errors
+    /// `EBADF` where one of the two is not there, `EINVAL` where the first holds no
+    /// maps; otherwise as of [`MapOfMaps::set`](super::maps::MapOfMaps::set).
+    pub fn set_inner(
+        &self,
+        outer: MapHandle,
+        key: &[u8],
+        inner: MapHandle,
+        flags: UpdateFlags,
+    ) -> Result<(), Errno> {
+        let outer = self.map(outer).ok_or(Errno::EBADF)?;
+        let shape = self.map(inner).ok_or(Errno::EBADF)?.def();
+        match outer.kind() {
+            Kind::MapOfMaps(outer) => outer.set(key, inner, shape, flags),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Gives a record of a ring buffer an address of its own, until it is given
+    /// [back](Self::take_back).
+    pub(super) fn lend(
+        &mut self,
+        map: MapHandle,
+        area: &Arc<SharedBytes>,
+        record: Record,
+    ) -> Result<u64, SpaceFull> {
+        let name = self.map(map).map_or("?", |map| map.def().name.as_str());
+        let name = format!("ring buffer record of {name}");
+        let window = record.at..record.at + record.len;
+        let region = self
+            .space
+            .insert(Region::window(name, area.clone(), window))?;
+        let address = region.plus(record.at as u64);
+        self.lent.insert(
+            address,
+            Lent {
+                map,
+                record,
+                region,
+            },
+        );
+        Ok(address)
+    }
+
+    /// Takes back what was lent at an address.
+    pub(super) fn take_back(&mut self, address: u64) -> Option<Lent> {
+        let lent = self.lent.remove(&address)?;
+        self.space.remove(lent.region);
+        Some(lent)
+    }
+
+    /// What programs have reserved in ring buffers and neither submitted nor
+    /// discarded: the verifier lets no program end with any.
+    pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
+        let mut addresses: Vec<_> = self.lent.keys().copied().collect();
+        addresses.sort_unstable();
+        addresses.into_iter().map(|address| self.pointer(address))
+    }
+
+    /// The address of the current task's `struct task_struct`, of which only that
+    /// is mocked.
+    pub(super) fn task_address(&mut self) -> Result<u64, SpaceFull> {
+        let task = match self.task {
+            Some(task) => task,
+            None => self.space.insert(Region::opaque("current task_struct"))?,
+        };
+        self.task = Some(task);
+        Ok(task.register())
+    }
+
     /// The program that runs now, if one does.
     #[must_use]
     pub const fn current(&self) -> Option<&Current> {
@@ -190,6 +247,18 @@ impl Machine {
     /// The program has ended: gives the event back, to be read and removed.
     pub fn leave(&mut self) -> Option<Placed> {
         self.current.take().map(|current| current.placed)
+    }
+
+    /// Bytes of the current packet, `at` bytes from where the program's `data`
+    /// points, or, far below zero, from one of its headers
+    /// ([`Placed::legacy_bytes`]); `None` where the packet has none there, or there
+    /// is no packet.
+    #[must_use]
+    pub fn packet_bytes(&self, at: i32, len: usize) -> Option<Vec<u8>> {
+        self.current
+            .as_ref()?
+            .placed
+            .legacy_bytes(&self.space, at, len)
     }
 
     /// Records something that a program gave out.

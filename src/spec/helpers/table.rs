@@ -92,14 +92,14 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [TRACING LWT TC SOCKET_FILTER XDP CGROUP_SKB CGROUP_SOCK SOCK_OPS SK_SKB
                         CGROUP_DEVICE SK_MSG CGROUP_SOCK_ADDR CGROUP_SYSCTL CGROUP_SOCKOPT SK_LOOKUP]; }
-            26 skb_load_bytes = none, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
+            26 skb_load_bytes = packet::load_bytes, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [LWT TC SOCKET_FILTER CGROUP_SKB SK_SKB SK_REUSEPORT FLOW_DISSECTOR]; }
             27 get_stackid = none, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer,
                     [GPL_ONLY] for [RAW_TP KPROBE TRACEPOINT BTF_TRACING LSM SYSCALL];
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [PERF_EVENT]; }
-            28 csum_diff = none, "s64 " "__be32 *from, u32 from_size, __be32 *to, u32 to_size, __wsum seed" [] {
+            28 csum_diff = packet::csum_diff, "s64 " "__be32 *from, u32 from_size, __be32 *to, u32 to_size, __wsum seed" [] {
                 (PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero, Anything) -> Integer,
                     [PKT_ACCESS] for [LWT TC XDP]; }
@@ -117,7 +117,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             35 get_current_task = task::get_current_task, "u64 " "void" [] {
                 () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            36 probe_write_user = none, "long " "void *dst, const void *src, u32 len" [OPTIONAL] {
+            36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [OPTIONAL] {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
             37 current_task_under_cgroup = none, "long " "struct bpf_map *map, u32 index" [] {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -257,9 +257,9 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             92 rc_pointer_rel = none, "long " "void *ctx, s32 rel_x, s32 rel_y" [OPTIONAL] {
                 (PtrToCtx, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
-            93 spin_lock = none, "long " "struct bpf_spin_lock *lock" [] {
+            93 spin_lock = control::spin_lock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            94 spin_unlock = none, "long " "struct bpf_spin_lock *lock" [] {
+            94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             95 sk_fullsock = none, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
@@ -306,7 +306,7 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToBtfIdSockCommon) -> Integer,
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL) -> Integer, [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
-            109 send_signal = none, "long " "u32 sig" [] {
+            109 send_signal = task::send_signal, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             110 tcp_gen_syncookie = none, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
@@ -325,7 +325,7 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             116 tcp_send_ack = none, "long " "void *tp, u32 rcv_nxt" [] {
                 (PtrToBtfId(tcp_sock), Anything) -> Integer, [] for [TCP_CA]; }
-            117 send_signal_thread = none, "long " "u32 sig" [] {
+            117 send_signal_thread = task::send_signal, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -341,7 +341,7 @@ macro_rules! for_each_helper {
             122 get_netns_cookie = none, "u64 " "void *ctx" [] {
                 (PtrToCtx|PTR_MAYBE_NULL) -> Integer,
                     [] for [TC SOCKET_FILTER CGROUP_SKB CGROUP_SOCK SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT]; }
-            123 get_current_ancestor_cgroup_id = none, "u64 " "int ancestor_level" [] {
+            123 get_current_ancestor_cgroup_id = task::get_current_ancestor_cgroup_id, "u64 " "int ancestor_level" [] {
                 (Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             124 sk_assign = none, "long " "struct sk_buff *skb, void *sk, u64 flags" [] {
                 (PtrToCtx, PtrToBtfIdSockCommon, Anything) -> Integer, [] for [TC];
@@ -471,11 +471,11 @@ macro_rules! for_each_helper {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             172 timer_cancel = none, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            173 get_func_ip = none, "u64 " "void *ctx" [] {
+            173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
                     [GPL_ONLY] for [RAW_TP TRACEPOINT PERF_EVENT BTF_TRACING LSM SYSCALL KPROBE_SINGLE];
                 (PtrToCtx) -> Integer, [] for [KPROBE_MULTI]; }
-            174 get_attach_cookie = none, "u64 " "void *ctx" [] {
+            174 get_attach_cookie = task::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
             175 task_pt_regs = none, "long " "struct task_struct *task" [] {
                 (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
@@ -515,7 +515,7 @@ macro_rules! for_each_helper {
             188 xdp_get_buff_len = none, "u64 " "struct xdp_buff *xdp_md" [] {
                 (PtrToCtx) -> Integer, [] for [XDP];
                 (PtrToBtfId(xdp_buff)) -> Integer, [] for [BTF_TRACING LSM SYSCALL]; }
-            189 xdp_load_bytes = none, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
+            189 xdp_load_bytes = packet::load_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [XDP]; }
             190 xdp_store_bytes = none, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [XDP]; }

@@ -1,169 +1,199 @@
-//! Helpers on maps (`kernel/bpf/helpers.c`, `kernel/bpf/map_iter.c`,
-//! `kernel/bpf/hashtab.c`).
+//! Look-up, update and deletion of map elements (`kernel/bpf/helpers.c`).
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::Call;
-use crate::spec::{UpdateFlags, limits};
+use super::super::fault::HelperProblem;
+use super::super::handle::MapHandle;
+use super::super::maps::{Kind, Map};
+use super::super::memory::{Region, Rights, SharedBytes};
+use super::call::{Call, unfit};
+use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
-use crate::vm::MapHandle;
-use crate::vm::fault::HelperProblem;
-use crate::vm::maps::{Kind, Map, Queue};
 
-type Result<T, E = HelperProblem> = std::result::Result<T, E>;
+type Result = std::result::Result<u64, HelperProblem>;
 
-/// What a helper returns for an operation that succeeds with 0.
-fn status(result: std::result::Result<(), Errno>) -> u64 {
-    result.map_or_else(Errno::to_ret, |()| 0)
-}
-
-impl Call<'_> {
-    /// A map that has an implementation.
-    fn working_map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>)> {
-        let (handle, map) = self.map(n)?;
-        if map.is_placeholder() {
-            return Err(HelperProblem::Other(format!(
-                "map {} is of type {}, which has no implementation here",
-                map.def().name,
-                map.def().map_type
-            )));
-        }
-        Ok((handle, map))
-    }
-
-    /// The key that argument `n` points to.
-    fn key(&self, n: usize, map: &dyn Map) -> Result<SmallVec<[u8; 32]>> {
-        let mut key = SmallVec::from_elem(0, map.def().key_size as usize);
-        self.read_into(n, &mut key)?;
-        Ok(key)
-    }
-
-    /// The address of an element, or null.
-    fn element(&self, map: MapHandle, element: Option<usize>) -> u64 {
-        element
-            .and_then(|element| self.machine.value_address(map, element))
-            .unwrap_or(0)
-    }
-
-    fn queue<'m>(&self, n: usize, map: &'m dyn Map) -> Result<&'m Queue> {
-        match map.kind() {
-            Kind::Queue(queue) => Ok(queue),
-            _ => Err(self.wrong(n, "a queue, stack or bloom filter")),
-        }
+/// `r0` for what an operation returned; `EOPNOTSUPP` means that programs can't do
+/// it with this type of map, which the verifier would have said.
+fn finish(map: &dyn Map, result: std::result::Result<(), Errno>) -> Result {
+    match result {
+        Ok(()) => Ok(0),
+        Err(Errno::EOPNOTSUPP) => Err(unfit(1, map)),
+        Err(errno) => Ok(errno.to_ret()),
     }
 }
 
-/// `void *map_lookup_elem(map, key)`.
-pub fn lookup_elem(call: &mut Call<'_>) -> Result<u64> {
-    look_up(call, call.machine.world.cpu())
-}
-
-/// `void *map_lookup_percpu_elem(map, key, cpu)`.
-pub fn lookup_percpu_elem(call: &mut Call<'_>) -> Result<u64> {
-    match u32::try_from(call.arg(3) & 0xffff_ffff) {
-        Ok(cpu) if cpu < call.machine.world.cpus() => look_up(call, cpu),
-        _ => Ok(0),
+/// The map in argument 1, which the program is about to change.
+fn changed_map(call: &Call<'_>) -> std::result::Result<Arc<dyn Map>, HelperProblem> {
+    let (_, map) = call.map(1)?;
+    if map.def().flags.programs_write() {
+        return Ok(map);
     }
+    Err(HelperProblem::MapRights {
+        arg: 1,
+        map: map.def().name.clone(),
+        rights: "read-only",
+    })
 }
 
-fn look_up(call: &Call<'_>, cpu: u32) -> Result<u64> {
-    let (handle, map) = call.working_map(1)?;
-    let key = call.key(2, &*map)?;
+const fn flags(bits: u64) -> UpdateFlags {
+    UpdateFlags::from_bits_retain(bits)
+}
+
+/// The address that a look-up gives a program; 0 where nothing is found.
+fn element_address(call: &Call<'_>, map: MapHandle, element: Option<usize>) -> u64 {
+    let address = element.and_then(|element| call.machine.value_address(map, element));
+    address.unwrap_or_default()
+}
+
+pub(super) fn lookup_elem(call: &mut Call<'_>) -> Result {
+    let cpu = call.machine.world.cpu();
+    look_up(call, cpu)
+}
+
+/// An element as a program on `cpu` finds it.
+fn look_up(call: &Call<'_>, cpu: u32) -> Result {
+    let handle = call.map_handle(1)?;
+    let map = call.map_of(1, handle)?;
+    let key = call.read(2, map.def().key_size as usize)?;
     if let Kind::MapOfMaps(outer) = map.kind() {
         let inner = outer
             .get(&key)
             .and_then(|inner| call.machine.map_address(inner));
-        return Ok(inner.unwrap_or(0));
+        return Ok(inner.unwrap_or_default());
     }
-    let element = map.lookup(cpu, &key).unwrap_or(None);
-    Ok(call.element(handle, element))
+    match map.lookup(cpu, &key) {
+        Ok(element) => Ok(element_address(call, handle, element)),
+        Err(_) => Err(unfit(1, &**map)),
+    }
 }
 
-/// `long map_update_elem(map, key, value, flags)`.
-pub fn update_elem(call: &mut Call<'_>) -> Result<u64> {
-    let (_, map) = call.working_map(1)?;
-    let key = call.key(2, &*map)?;
+pub(super) fn lookup_percpu_elem(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(1)?;
+    if !map.def().map_type.info().per_cpu {
+        return Err(unfit(1, &*map));
+    }
+    let cpu = call.arg_u32(3);
+    if cpu >= call.machine.world.cpus() {
+        return Ok(0);
+    }
+    look_up(call, cpu)
+}
+
+pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
+    let map = changed_map(call)?;
+    let key = call.read(2, map.def().key_size as usize)?;
     let value = call.read(3, map.def().value_size as usize)?;
-    let flags = UpdateFlags::from_bits(call.arg(4)).ok_or(Errno::EINVAL);
     let cpu = call.machine.world.cpu();
-    Ok(status(
-        flags.and_then(|flags| map.update(cpu, &key, &value, flags)),
-    ))
+    finish(&*map, map.update(cpu, &key, &value, flags(call.arg(4))))
 }
 
-/// `long map_delete_elem(map, key)`.
-pub fn delete_elem(call: &mut Call<'_>) -> Result<u64> {
-    let (_, map) = call.working_map(1)?;
-    let key = call.key(2, &*map)?;
-    Ok(status(map.delete(&key)))
+pub(super) fn delete_elem(call: &mut Call<'_>) -> Result {
+    let map = changed_map(call)?;
+    let key = call.read(2, map.def().key_size as usize)?;
+    finish(&*map, map.delete(&key))
 }
 
-/// `long map_push_elem(map, value, flags)`.
-pub fn push_elem(call: &mut Call<'_>) -> Result<u64> {
-    let (_, map) = call.working_map(1)?;
-    let value = call.read(2, map.def().value_size as usize)?;
-    let queue = call.queue(1, &*map)?;
-    let flags = UpdateFlags::from_bits(call.arg(3)).ok_or(Errno::EINVAL);
-    Ok(status(flags.and_then(|flags| queue.push(&value, flags))))
+pub(super) fn push_elem(call: &mut Call<'_>) -> Result {
+    let map = changed_map(call)?;
+    let (size, flags) = (map.def().value_size as usize, flags(call.arg(3)));
+    match map.kind() {
+        Kind::Queue(queue) => finish(&*map, queue.push(&call.read(2, size)?, flags)),
+        Kind::Bloom(bloom) => finish(&*map, bloom.push(&call.read(2, size)?, flags)),
+        _ => Err(unfit(1, &*map)),
+    }
 }
 
-/// `long map_pop_elem(map, value)`.
-pub fn pop_elem(call: &mut Call<'_>) -> Result<u64> {
-    let (_, map) = call.working_map(1)?;
-    let taken = call.queue(1, &*map)?.pop();
-    give(call, &*map, taken)
+pub(super) fn pop_elem(call: &mut Call<'_>) -> Result {
+    let map = changed_map(call)?;
+    match map.kind() {
+        Kind::Queue(queue) => {
+            // Only what can be written is taken.
+            let size = map.def().value_size as usize;
+            call.check(2, size, super::super::memory::AccessKind::Write)?;
+            give_value(call, queue.pop(), size)
+        }
+        _ => Err(unfit(1, &*map)),
+    }
 }
 
-/// `long map_peek_elem(map, value)`.
-pub fn peek_elem(call: &mut Call<'_>) -> Result<u64> {
-    let (_, map) = call.working_map(1)?;
-    let asked = call.read(2, map.def().value_size as usize)?;
-    let seen = call.queue(1, &*map)?.peek(&asked);
-    give(call, &*map, seen)
+pub(super) fn peek_elem(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(1)?;
+    let size = map.def().value_size as usize;
+    match map.kind() {
+        Kind::Queue(queue) => give_value(call, queue.peek(), size),
+        Kind::Bloom(bloom) => {
+            let there = bloom.contains(&call.read(2, size)?);
+            Ok(if there { 0 } else { Errno::ENOENT.to_ret() })
+        }
+        _ => Err(unfit(1, &*map)),
+    }
 }
 
 /// Writes a value to where argument 2 points; zeros where there is none.
-fn give(
+fn give_value(
     call: &mut Call<'_>,
-    map: &dyn Map,
     value: std::result::Result<Vec<u8>, Errno>,
-) -> Result<u64> {
+    size: usize,
+) -> Result {
     match value {
         Ok(value) => call.write(2, &value).map(|()| 0),
-        Err(errno) => {
-            call.write(2, &vec![0; map.def().value_size as usize])?;
-            Ok(errno.to_ret())
-        }
+        Err(errno) => call.write(2, &vec![0; size]).map(|()| errno.to_ret()),
     }
 }
 
-/// `long for_each_map_elem(map, callback, ctx, flags)`: the callback gets the map,
-/// a key, the value and `ctx`; it goes on while it returns 0.
-pub fn for_each_elem(call: &mut Call<'_>) -> Result<u64> {
-    let (handle, map) = call.working_map(1)?;
+/// Calls back with each element that is there when the walk begins and still is
+/// when it comes by. Returns how many callbacks ran; one that returns anything but
+/// 0 was the last.
+pub(super) fn for_each_elem(call: &mut Call<'_>) -> Result {
+    let (handle, map) = call.map(1)?;
+    if !walkable(map.def().map_type) {
+        return Err(unfit(1, &*map));
+    }
     if call.arg(4) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
-    let (map_address, context) = (call.arg(1), call.arg(3));
-    let cpu = call.machine.world.cpu();
-    let mut seen = 0;
-    let mut last: Option<Vec<u8>> = None;
-    while let Ok(key) = map.next_key(last.as_deref()) {
-        let element = map.lookup(cpu, &key).unwrap_or(None);
-        let value = call.element(handle, element);
-        last = Some(key.clone());
-        if value == 0 {
-            continue;
+    let key_size = map.def().key_size as usize;
+    let Ok(keys) = map.keys() else {
+        return Err(unfit(1, &*map));
+    };
+    let key_bytes = Arc::new(SharedBytes::zeroed(key_size));
+    let region = Region::bytes(format!("map key of {}", map.def().name), key_bytes.clone());
+    let key_region = call
+        .machine
+        .space
+        .insert(region.with_rights(Rights::Read))?;
+    let mut run = || {
+        let cpu = call.machine.world.cpu();
+        let (map_pointer, context) = (call.arg(1), call.arg(3));
+        let mut visited = 0;
+        for key in keys.chunks_exact(key_size.max(1)) {
+            let Ok(Some(element)) = map.find(cpu, key) else {
+                continue;
+            };
+            key_bytes.write(0, key);
+            let value = element_address(call, handle, Some(element));
+            visited += 1;
+            let args = [map_pointer, key_region.register(), value, context, 0];
+            if call.call_back(2, args)? != 0 {
+                break;
+            }
         }
-        seen += 1;
-        let key = call.lend("key of for_each_map_elem", &key)?;
-        let result = call.call_back(2, [map_address, key.register(), value, context, 0]);
-        call.machine.space.remove(key);
-        if result? != 0 || seen >= u64::from(limits::MAX_LOOPS) {
-            break;
-        }
-    }
-    Ok(seen)
+        Ok(visited)
+    };
+    let result = run();
+    call.machine.space.remove(key_region);
+    result
+}
+
+/// Types that have a `map_for_each_callback` and are implemented here.
+const fn walkable(map_type: MapType) -> bool {
+    matches!(
+        map_type,
+        MapType::Array
+            | MapType::PercpuArray
+            | MapType::Hash
+            | MapType::PercpuHash
+            | MapType::LruHash
+            | MapType::LruPercpuHash
+    )
 }

@@ -1,44 +1,29 @@
 //! Bodies of helpers, by topic. Which helper has which body stands in the helper
 //! table of [`spec`](crate::spec); this module expands that column.
+//!
+//! A body does what the kernel's does for a program that the verifier accepted,
+//! down to the errno, and ends the program with a [`HelperProblem`] where the
+//! verifier would have rejected it.
 
+mod call;
+mod control;
+mod environment;
+mod format;
 mod maps;
 mod output;
+mod packet;
+mod print;
+mod probe;
+mod string;
+mod task;
+#[cfg(test)]
+mod testing;
 
-use std::sync::Arc;
-
-use super::fault::{Fault, HelperProblem};
-use super::handle::MapHandle;
-use super::machine::Machine;
-use super::maps::Map;
-use super::memory::{Address, Region, Rights, SharedBytes};
-use crate::spec::helpers as spec;
-use crate::spec::helpers::for_each_helper;
+use super::fault::HelperProblem;
+use crate::spec::helpers::{self as spec, for_each_helper};
 use crate::util::HelperId;
 
-/// One call of a helper.
-pub struct Call<'a> {
-    /// The machine it acts on.
-    pub machine: &'a mut Machine,
-    /// The engine, for helpers that call back into the program.
-    pub engine: &'a mut dyn Callbacks,
-    /// Registers r1 to r5.
-    pub args: [u64; 5],
-}
-
-/// What an engine lets helpers do.
-pub trait Callbacks {
-    /// Runs the function of the program at `function`, a register's value, with
-    /// these arguments, and returns its r0.
-    ///
-    /// # Errors
-    /// [`Fault`] when the function stops before its end.
-    fn call_back(
-        &mut self,
-        machine: &mut Machine,
-        function: u64,
-        args: [u64; 5],
-    ) -> Result<u64, Box<Fault>>;
-}
+pub use call::{Bytes, Call, Callbacks};
 
 /// A helper's body: r0, or why the program can't go on. An error that the program
 /// is told of is a result, negated ([`Errno::to_ret`](crate::util::Errno::to_ret)).
@@ -47,82 +32,33 @@ pub type Body = fn(&mut Call<'_>) -> Result<u64, HelperProblem>;
 /// A helper as a test supplies it.
 pub type Mock = Box<dyn FnMut(&mut Call<'_>) -> Result<u64, HelperProblem> + Send>;
 
-impl Call<'_> {
-    /// Argument `n`, from 1 to 5.
-    #[must_use]
-    pub fn arg(&self, n: usize) -> u64 {
-        n.checked_sub(1)
-            .and_then(|n| self.args.get(n))
-            .copied()
-            .unwrap_or_default()
-    }
+/// The body that a path of the table names.
+macro_rules! body {
+    (none) => {
+        None
+    };
+    ($($part:ident)::+) => {
+        Some($($part)::+ as Body)
+    };
+}
 
-    /// Copies out `len` bytes that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be read.
-    pub fn read(&self, n: usize, len: usize) -> Result<Vec<u8>, HelperProblem> {
-        let read = self.machine.space.read(self.arg(n), len);
-        read.map_err(|fault| HelperProblem::Access { arg: n, fault })
-    }
+/// Expands the table's `body` column.
+macro_rules! bodies {
+    ($(
+        $number:literal $name:ident = $($body:ident)::+,
+        $returns:literal $parameters:literal [$($effect:ident)*] { $($prototypes:tt)* }
+    )*) => {
+        /// Bodies by number, 1 first.
+        static BODIES: [Option<Body>; spec::COUNT as usize] = [$(body!($($body)::+)),*];
+    };
+}
 
-    /// Fills `into` with the bytes that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be read.
-    pub fn read_into(&self, n: usize, into: &mut [u8]) -> Result<(), HelperProblem> {
-        let read = self.machine.space.read_into(self.arg(n), into);
-        read.map_err(|fault| HelperProblem::Access { arg: n, fault })
-    }
+for_each_helper!(bodies);
 
-    /// Gives bytes an address for the time of a callback; the caller removes them.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Other`] when the machine has no address left.
-    pub fn lend(&mut self, name: &str, bytes: &[u8]) -> Result<Address, HelperProblem> {
-        let region = Region::bytes(name, Arc::new(SharedBytes::from_bytes(bytes)));
-        let lent = self.machine.space.insert(region.with_rights(Rights::Read));
-        lent.map_err(|full| HelperProblem::Other(full.to_string()))
-    }
-
-    /// Copies bytes to where argument `n` points.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be written.
-    pub fn write(&mut self, n: usize, bytes: &[u8]) -> Result<(), HelperProblem> {
-        let written = self.machine.space.write(self.arg(n), bytes);
-        written.map_err(|fault| HelperProblem::Access { arg: n, fault })
-    }
-
-    /// The map that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Argument`] where it is none.
-    pub fn map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
-        let handle = self.machine.map_at(self.arg(n));
-        let found = handle.and_then(|handle| Some((handle, self.machine.map(handle)?.clone())));
-        found.ok_or_else(|| self.wrong(n, "a map"))
-    }
-
-    /// The error for an argument that is not what it should be.
-    #[must_use]
-    pub fn wrong(&self, n: usize, wanted: &'static str) -> HelperProblem {
-        HelperProblem::Argument {
-            arg: n,
-            found: self.machine.pointer(self.arg(n)),
-            wanted,
-        }
-    }
-
-    /// Calls the program's function that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Callback`] when it stops before its end.
-    pub fn call_back(&mut self, n: usize, args: [u64; 5]) -> Result<u64, HelperProblem> {
-        let function = self.arg(n);
-        let result = self.engine.call_back(self.machine, function, args);
-        result.map_err(HelperProblem::Callback)
-    }
+/// The implementation of a helper, if there is one.
+#[must_use]
+pub fn body(helper: HelperId) -> Option<Body> {
+    *BODIES.get(helper.index().checked_sub(1)?)?
 }
 
 /// Does what `call helper` does: the test's own body if there is one, or ours.
@@ -138,38 +74,60 @@ pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem>
     }
     match body(helper) {
         Some(body) => body(call),
-        None => Err(
-            spec::helper(helper).map_or(HelperProblem::Unknown, |helper| {
-                HelperProblem::Missing(helper.name)
-            }),
-        ),
+        None => Err(missing(helper)),
     }
 }
 
-macro_rules! body_of {
-    (maps::$f:ident) => {
-        Some(maps::$f as Body)
-    };
-    (output::$f:ident) => {
-        Some(output::$f as Body)
-    };
-    ($($other:tt)*) => {
-        None
-    };
+#[cold]
+fn missing(helper: HelperId) -> HelperProblem {
+    let known = spec::helper(helper);
+    known.map_or(HelperProblem::Unknown, |helper| {
+        HelperProblem::Missing(helper.name)
+    })
 }
 
-macro_rules! bodies {
-    ($(
-        $number:literal $name:ident = $($body:ident)::+,
-        $ret:literal $args:literal [$($effect:ident)*] { $($prototypes:tt)* }
-    )*) => {
-        /// The body of a helper.
-        fn body(helper: HelperId) -> Option<Body> {
-            match helper.0 {
-                $($number => body_of!($($body)::+),)*
-                _ => None,
-            }
-        }
-    };
+#[cfg(test)]
+mod tests {
+    use super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+
+    #[test]
+    fn a_helper_without_a_body_says_so_by_name() {
+        let mut bench = Bench::new();
+        let problem = bench.call(id::fib_lookup, []).unwrap_err();
+        assert_eq!(problem, HelperProblem::Missing("fib_lookup"));
+        assert!(problem.to_string().contains("mock_helper(\"fib_lookup\""));
+        assert_eq!(bench.call(HelperId(212), []), Err(HelperProblem::Unknown));
+        assert_eq!(bench.call(HelperId(0), []), Err(HelperProblem::Unknown));
+        assert_eq!(
+            bench.call(HelperId(u32::MAX), []),
+            Err(HelperProblem::Unknown)
+        );
+    }
+
+    #[test]
+    fn a_mock_goes_first_and_reaches_memory_through_the_call() {
+        let mut bench = Bench::new();
+        let (mut calls, at) = (0, bench.memory(&[7, 0, 0, 0]));
+        let mock = Box::new(move |call: &mut Call<'_>| {
+            calls += 1;
+            let byte = call.read(1, 4)?[0];
+            call.write(1, &[byte + 1])?;
+            call.read(1, 5).map(|_| calls).or(Ok(calls))
+        });
+        bench.machine.mock_helper(id::get_stackid, mock);
+        assert_eq!(bench.call(id::get_stackid, [at]), Ok(1));
+        assert_eq!(bench.call(id::get_stackid, [at]), Ok(2));
+        assert_eq!(bench.bytes(at, 1), [9]);
+    }
+
+    #[test]
+    fn a_mock_may_call_the_helper_that_it_replaces() {
+        let mut bench = Bench::new();
+        let mock = Box::new(|call: &mut Call<'_>| Ok(super::call(id::ktime_get_ns, call)? + 1));
+        let real = bench.call(id::ktime_get_ns, []).unwrap();
+        bench.machine.mock_helper(id::ktime_get_ns, mock);
+        assert_eq!(bench.call(id::ktime_get_ns, []), Ok(real + 1));
+    }
 }
-for_each_helper!(bodies);

@@ -1,175 +1,162 @@
-//! Helpers that hand data to user space: ring buffers (`kernel/bpf/ringbuf.c`) and
-//! perf buffers (`kernel/trace/bpf_trace.c`).
+//! Records for user space: ring buffers (`kernel/bpf/ringbuf.c`) and perf buffers
+//! (`kernel/trace/bpf_trace.c`, `net/core/filter.c`).
 
 use std::sync::Arc;
 
-use super::Call;
+use super::super::fault::HelperProblem;
+use super::super::maps::{Kind, Map, Record, RingBuf};
+use super::super::outcome::Output;
+use super::call::{Call, unfit};
+use crate::spec::{
+    CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
+};
 use crate::util::Errno;
-use crate::vm::MapHandle;
-use crate::vm::fault::HelperProblem;
-use crate::vm::machine::Lent;
-use crate::vm::maps::{Kind, Map, Reserved, RingBuf};
-use crate::vm::memory::Region;
-use crate::vm::outcome::Output;
 
-type Result<T, E = HelperProblem> = std::result::Result<T, E>;
+type Result = std::result::Result<u64, HelperProblem>;
 
-/// `BPF_RB_NO_WAKEUP | BPF_RB_FORCE_WAKEUP`: nobody sleeps here, but other flags
-/// are errors.
-const WAKEUP: u64 = 1 | 2;
-/// `BPF_F_INDEX_MASK`: the index of a perf buffer; all ones is the current CPU's.
-const INDEX_MASK: u64 = 0xffff_ffff;
-/// `BPF_F_CTXLEN_MASK`: how many bytes of the packet to append, from bit 32.
-const PACKET_MASK: u64 = 0xf_ffff << 32;
-
-fn ring<'m>(call: &Call<'_>, map: &'m dyn Map) -> Result<&'m RingBuf> {
+/// The ring buffer that a map is.
+fn ring<'m>(arg: usize, map: &'m Arc<dyn Map>) -> std::result::Result<&'m RingBuf, HelperProblem> {
     match map.kind() {
         Kind::RingBuf(ring) => Ok(ring),
-        _ => Err(call.wrong(1, "a ring buffer")),
+        _ => Err(unfit(arg, &**map)),
     }
 }
 
-fn lost(call: &mut Call<'_>, map: &dyn Map, error: Errno) {
+/// Notes that a record found no room.
+fn lost(call: &mut Call<'_>, map: &dyn Map, error: Errno) -> u64 {
     let map = map.def().name.clone();
     call.machine.output(Output::Lost { map, error });
+    error.to_ret()
 }
 
-/// `long ringbuf_output(ringbuf, data, size, flags)`.
-pub fn ringbuf_output(call: &mut Call<'_>) -> Result<u64> {
-    let (_, map) = call.map(1)?;
-    let ring = ring(call, &*map)?;
-    if call.arg(4) & !WAKEUP != 0 {
-        return Ok(Errno::EINVAL.to_ret());
-    }
-    let size = call.arg(3);
-    // Where it never fits, its bytes need not be there.
-    let Ok(Reserved { record, offset }) = ring.reserve(size) else {
-        lost(call, &*map, Errno::EAGAIN);
-        return Ok(Errno::EAGAIN.to_ret());
-    };
-    let data = usize::try_from(size)
-        .ok()
-        .map(|size| call.read(2, size))
-        .transpose();
-    let data = data
-        .inspect_err(|_| drop(ring.commit(record, true)))?
-        .unwrap_or_default();
-    // Reserved: in bounds.
-    let _ = ring.bytes().write(offset, &data);
-    ring.commit(record, false);
+/// Hands a record on and notes what user space will see.
+fn submit(call: &mut Call<'_>, map: &dyn Map, ring: &RingBuf, record: Record, flags: RingbufFlags) {
+    let data = ring.area().copy(record.at, record.len).unwrap_or_default();
+    ring.commit(record, flags, false);
     let map = map.def().name.clone();
     call.machine.output(Output::RingBuf { map, data });
+}
+
+pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(1)?;
+    let ring = ring(1, &map)?;
+    let flags = RingbufFlags::from_bits(call.arg(4));
+    let Some(flags) = flags else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    let len = call.arg(3);
+    let size = usize::try_from(len).unwrap_or(usize::MAX);
+    let data = call.read(2, size)?;
+    let Some(record) = ring.reserve(len) else {
+        return Ok(lost(call, &*map, Errno::EAGAIN));
+    };
+    ring.area().write(record.at, &data);
+    submit(call, &*map, ring, record, flags);
     Ok(0)
 }
 
-/// `void *ringbuf_reserve(ringbuf, size, flags)`.
-pub fn ringbuf_reserve(call: &mut Call<'_>) -> Result<u64> {
+pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
     let (handle, map) = call.map(1)?;
-    let ring = ring(call, &*map)?;
+    let ring = ring(1, &map)?;
     if call.arg(3) != 0 {
         return Ok(0);
     }
-    let size = call.arg(2);
-    match ring.reserve(size) {
-        Ok(reserved) => lend(call, handle, ring, reserved, size),
-        Err(error) => {
-            lost(call, &*map, error);
-            Ok(0)
-        }
-    }
-}
-
-/// Gives a record an address for as long as the program holds it.
-fn lend(
-    call: &mut Call<'_>,
-    map: MapHandle,
-    ring: &RingBuf,
-    reserved: Reserved,
-    size: u64,
-) -> Result<u64> {
-    let end = reserved.offset + usize::try_from(size).unwrap_or_default();
-    let name = format!("record of ring buffer {}", ring.def().name);
-    let region = Region::window(name, Arc::clone(ring.bytes()), reserved.offset..end);
-    let base = call.machine.space.insert(region).map_err(|full| {
-        ring.commit(reserved.record, true);
-        HelperProblem::Other(full.to_string())
-    })?;
-    let address = base.plus(reserved.offset as u64);
-    let record = reserved.record;
-    call.machine
-        .lent
-        .insert(address, Lent { map, record, base });
-    Ok(address)
-}
-
-/// `void ringbuf_submit(data, flags)`.
-pub fn ringbuf_submit(call: &mut Call<'_>) -> Result<u64> {
-    finish(call, false)
-}
-
-/// `void ringbuf_discard(data, flags)`.
-pub fn ringbuf_discard(call: &mut Call<'_>) -> Result<u64> {
-    finish(call, true)
-}
-
-fn finish(call: &mut Call<'_>, discard: bool) -> Result<u64> {
-    let Some(lent) = call.machine.lent.remove(&call.arg(1)) else {
-        return Err(call.wrong(1, "a record that bpf_ringbuf_reserve returned"));
-    };
-    call.machine.space.remove(lent.base);
-    let Some(map) = call.machine.map(lent.map).cloned() else {
+    let Some(record) = ring.reserve(call.arg(2)) else {
+        // The program is told no more than null; `ringbuf_output` says EAGAIN.
+        lost(call, &*map, Errno::EAGAIN);
         return Ok(0);
     };
-    if let Kind::RingBuf(ring) = map.kind()
-        && let Some(data) = ring.commit(lent.record, discard)
-        && !discard
-    {
-        let map = map.def().name.clone();
-        call.machine.output(Output::RingBuf { map, data });
+    Ok(call.machine.lend(handle, ring.area(), record)?)
+}
+
+pub(super) fn ringbuf_submit(call: &mut Call<'_>) -> Result {
+    give_back(call, false)
+}
+
+pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Result {
+    give_back(call, true)
+}
+
+/// Ends a reservation. Flags that mean nothing are not looked at, as in the kernel.
+fn give_back(call: &mut Call<'_>, discard: bool) -> Result {
+    let lent = call.machine.take_back(call.arg(1));
+    let lent = lent.ok_or_else(|| call.wrong(1, "a record from bpf_ringbuf_reserve"))?;
+    let map = call.machine.map(lent.map).cloned();
+    let map = map.ok_or_else(|| call.wrong(1, "a record of a ring buffer"))?;
+    let ring = ring(1, &map)?;
+    let flags = RingbufFlags::from_bits_truncate(call.arg(2));
+    if discard {
+        ring.commit(lent.record, flags, true);
+    } else {
+        submit(call, &*map, ring, lent.record, flags);
     }
     Ok(0)
 }
 
-/// `u64 ringbuf_query(ringbuf, flags)`.
-pub fn ringbuf_query(call: &mut Call<'_>) -> Result<u64> {
+pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
     let (_, map) = call.map(1)?;
-    Ok(ring(call, &*map)?.query(call.arg(2)))
+    let ring = ring(1, &map)?;
+    Ok(match RingbufQuery::from_number(call.arg(2)) {
+        Some(RingbufQuery::AvailData) => ring.available(),
+        Some(RingbufQuery::RingSize) => ring.size(),
+        Some(RingbufQuery::ConsPos) => ring.consumer_position(),
+        Some(RingbufQuery::ProdPos) => ring.producer_position(),
+        None => 0,
+    })
 }
 
-/// `long perf_event_output(ctx, map, flags, data, size)`. On packets the flags can
-/// ask for some of the packet's bytes behind the data (`bpf_skb_event_output`,
-/// `net/core/filter.c`).
-pub fn perf_event_output(call: &mut Call<'_>) -> Result<u64> {
+/// Sends a record to the perf buffer of the current CPU, or through the slot that
+/// the flags name. The record here is what the program gave: the padding to 8
+/// bytes that the kernel adds behind it is left out.
+pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
     let (_, map) = call.map(2)?;
-    let Kind::PerfEventArray(buffers) = map.kind() else {
-        return Err(call.wrong(2, "a perf event array"));
+    let Kind::PerfEventArray(events) = map.kind() else {
+        return Err(unfit(2, &*map));
     };
     let flags = call.arg(3);
-    let packet = call
-        .machine
-        .current()
-        .and_then(|current| current.placed.packet_bytes(&call.machine.space));
-    let allowed = INDEX_MASK | if packet.is_some() { PACKET_MASK } else { 0 };
+    let size = usize::try_from(call.arg(5)).unwrap_or(usize::MAX);
+    let mut data = call.read(4, size)?.into_vec();
+    let allowed = if has_packet(call) {
+        INDEX_MASK | CTXLEN_MASK
+    } else {
+        INDEX_MASK
+    };
     if flags & !allowed != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
-    let cpu = call.machine.world.cpu();
-    let index = match flags & INDEX_MASK {
-        INDEX_MASK => cpu,
-        index => u32::try_from(index).unwrap_or(u32::MAX),
-    };
-    let appended = usize::try_from((flags & PACKET_MASK) >> 32).unwrap_or_default();
-    let packet = packet.unwrap_or_default();
-    let Some(appended) = packet.get(..appended) else {
-        return Ok(Errno::EFAULT.to_ret());
-    };
-    if let Err(error) = buffers.check(index, cpu) {
-        lost(call, &*map, error);
-        return Ok(error.to_ret());
+    let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
+    if appended > 0 {
+        match call.machine.packet_bytes(0, appended) {
+            Some(packet) => data.extend(packet),
+            None => return Ok(Errno::EFAULT.to_ret()),
+        }
     }
-    let mut data = call.read(4, usize::try_from(call.arg(5)).unwrap_or(usize::MAX))?;
-    data.extend_from_slice(appended);
+    let cpu = call.machine.world.cpu();
+    let slot = match flags & INDEX_MASK {
+        CURRENT_CPU => cpu,
+        slot => u32::try_from(slot).unwrap_or(u32::MAX),
+    };
+    if let Err(errno) = events.accepts(slot, cpu) {
+        return Ok(lost(call, &*map, errno));
+    }
+    if data.len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
+        return Ok(lost(call, &*map, Errno::ENOSPC));
+    }
     let map = map.def().name.clone();
     call.machine.output(Output::Perf { map, cpu, data });
     Ok(0)
+}
+
+/// Bytes of a perf record besides the data: its header, the data's length, and up
+/// to 7 of padding.
+const PERF_OVERHEAD: usize = 8 + 4 + 7;
+
+/// Whether the program's context is a packet, whose bytes it may append
+/// (`bpf_skb_event_output`, `bpf_xdp_event_output`).
+fn has_packet(call: &Call<'_>) -> bool {
+    let context = call
+        .machine
+        .current()
+        .map(|current| current.prog_type.info().context);
+    matches!(context, Some(ContextKind::SkBuff | ContextKind::XdpMd))
 }

@@ -1,204 +1,205 @@
-//! Longest-prefix match (`kernel/bpf/lpm_trie.c`).
+//! Longest-prefix-match tries (`kernel/bpf/lpm_trie.c`).
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Demand, Map};
+use super::super::memory::Slab;
+use super::Map;
+use super::base::{Base, Mode};
+use super::values::Values;
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
-use crate::vm::memory::Slab;
 
-/// `BPF_MAP_TYPE_LPM_TRIE`. A key is a `u32` number of bits and as many bytes as
-/// the map's keys have; bits beyond the number don't count.
+/// `BPF_MAP_TYPE_LPM_TRIE`. A key is a `u32` number of bits and the bytes that
+/// hold them, the most significant bit first.
 #[derive(Debug)]
-pub(super) struct LpmTrie {
-    def: MapDef,
-    slab: Arc<Slab>,
-    index: Mutex<Index>,
+pub(super) struct Lpm {
+    base: Base,
+    values: Values,
+    trie: Mutex<Trie>,
 }
 
 #[derive(Debug, Default)]
-struct Index {
-    /// By the prefix's bytes, then the longer first, as user space walks them.
-    elements: BTreeMap<Prefix, u32>,
-    free: Vec<u32>,
+struct Trie {
+    /// The element of each prefix, in the order of the kernel's walk.
+    slots: BTreeMap<Prefix, u32>,
+    free: VecDeque<u32>,
     fresh: u32,
 }
 
-/// A key without the bits that don't count.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// The first `len` bits of `bits`; what is behind them is zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Prefix {
-    bytes: Vec<u8>,
-    /// Negated, so that of equal bytes the longer prefix comes first.
-    bits: std::cmp::Reverse<u32>,
+    len: usize,
+    bits: Vec<u8>,
 }
 
 impl Prefix {
-    /// The first `bits` bits of `bytes`.
-    fn new(bytes: &[u8], bits: u32) -> Self {
-        let mut bytes = bytes.to_vec();
-        for (byte, before) in bytes.iter_mut().zip((0u32..).step_by(8)) {
-            let kept = bits.saturating_sub(before).min(8);
-            *byte &= u8::MAX.checked_shl(8 - kept).unwrap_or(0);
-        }
+    /// Reads a key; `None` where it has more bits than bytes for them.
+    fn of(key: &[u8]) -> Option<Self> {
+        let (len, bits) = key.split_first_chunk()?;
+        let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+        (len <= bits.len() * 8).then(|| Self::cut(len, bits))
+    }
+
+    fn cut(len: usize, bits: &[u8]) -> Self {
+        let masked = bits.iter().enumerate().map(|(at, byte)| {
+            let kept = len.saturating_sub(at * 8).min(8);
+            byte & !(0xff_u16 >> kept).to_le_bytes()[0]
+        });
         Self {
-            bytes,
-            bits: std::cmp::Reverse(bits),
+            len,
+            bits: masked.collect(),
         }
     }
 
-    fn key(&self) -> Vec<u8> {
-        let mut key = self.bits.0.to_le_bytes().to_vec();
-        key.extend(&self.bytes);
-        key
+    /// The same with one bit less; `None` where it has none.
+    fn shorter(mut self) -> Option<Self> {
+        self.len = self.len.checked_sub(1)?;
+        if let Some(byte) = self.bits.get_mut(self.len / 8) {
+            *byte &= !(0x80 >> (self.len % 8));
+        }
+        Some(self)
     }
 }
 
-impl LpmTrie {
-    pub fn new(def: MapDef) -> Self {
-        let (key, value) = (def.key_size as usize, def.value_size as usize);
-        // One more: an updated prefix gets a new element while the old one is held.
-        let slab = Slab::keyed(key, value, def.max_entries as usize + 1);
-        Self {
-            def,
-            slab: Arc::new(slab),
-            index: Mutex::default(),
-        }
-    }
-
-    fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads a key: its number of bits and its bytes.
-    fn parse<'a>(&self, key: &'a [u8]) -> Result<(u32, &'a [u8]), Errno> {
-        let (bits, bytes) = key.split_first_chunk().ok_or(Errno::EINVAL)?;
-        let bits = u32::from_le_bytes(*bits);
-        if bytes.len() + 4 != self.def.key_size as usize || bits as usize > bytes.len() * 8 {
-            return Err(Errno::EINVAL);
-        }
-        Ok((bits, bytes))
+/// Bits that two equally long byte strings have in common from the start.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let mut pairs = a.iter().zip(b).enumerate();
+    match pairs.find(|(_, (a, b))| a != b) {
+        Some((at, (a, b))) => at * 8 + (a ^ b).leading_zeros() as usize,
+        None => a.len().min(b.len()) * 8,
     }
 }
 
-impl Map for LpmTrie {
-    fn def(&self) -> &MapDef {
-        &self.def
+/// The order of the kernel's walk: by bits, and a prefix after all that it covers.
+impl Ord for Prefix {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let shorter = self.len.min(other.len);
+        if common(&self.bits, &other.bits) >= shorter {
+            other.len.cmp(&self.len)
+        } else {
+            self.bits.cmp(&other.bits)
+        }
+    }
+}
+
+impl PartialOrd for Prefix {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Lpm {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        Self {
+            base: Base::new(def, cpus),
+            values: Values::keyed(def.key_size, def.value_size, slots(def), None),
+            trie: Mutex::new(Trie::default()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Trie> {
+        self.trie.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Elements besides `max_entries`: one, while a value is replaced.
+pub(super) const fn slots(def: &MapDef) -> usize {
+    def.max_entries as usize + 1
+}
+
+impl Trie {
+    /// An element that is not in use, one never used before if there is any.
+    fn take(&mut self, count: usize) -> Option<u32> {
+        if (self.fresh as usize) < count {
+            self.fresh += 1;
+            Some(self.fresh - 1)
+        } else {
+            self.free.pop_front()
+        }
+    }
+}
+
+impl Map for Lpm {
+    fn base(&self) -> &Base {
+        &self.base
     }
 
     fn slab(&self) -> Option<&Arc<Slab>> {
-        Some(&self.slab)
+        Some(self.values.slab())
     }
 
     fn lookup(&self, _cpu: u32, key: &[u8]) -> Result<Option<usize>, Errno> {
-        let Ok((bits, bytes)) = self.parse(key) else {
+        let Some(wanted) = Prefix::of(key) else {
             return Ok(None);
         };
-        let index = self.index();
-        let mut lengths = (0..=bits).rev().map(|bits| Prefix::new(bytes, bits));
-        let found = lengths.find_map(|prefix| index.elements.get(&prefix).copied());
-        Ok(found.map(|element| element as usize))
+        let trie = self.lock();
+        let mut probe = Some(wanted);
+        while let Some(prefix) = probe {
+            if let Some(slot) = trie.slots.get(&prefix) {
+                return Ok(Some(*slot as usize));
+            }
+            probe = prefix.shorter();
+        }
+        Ok(None)
     }
 
-    fn update(&self, _cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        let demand = Demand::of(flags)?;
-        let (bits, bytes) = self.parse(key)?;
-        let prefix = Prefix::new(bytes, bits);
-        let mut index = self.index();
-        let old = index.elements.get(&prefix).copied();
-        demand.check(old.is_some())?;
-        if old.is_none() && index.elements.len() >= self.def.max_entries as usize {
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        let mode = Mode::of(flags)?;
+        let prefix = Prefix::of(key).ok_or(Errno::EINVAL)?;
+        self.base.check_value(value)?;
+        let slab = self.values.slab();
+        let mut trie = self.lock();
+        let old = trie.slots.get(&prefix).copied();
+        mode.check(old.is_some())?;
+        if old.is_none() && trie.slots.len() >= self.base.def().max_entries as usize {
             return Err(Errno::ENOSPC);
         }
-        let element = index.free.pop().unwrap_or_else(|| {
-            index.fresh += 1;
-            index.fresh - 1
-        });
-        self.slab
-            .set_value(element as usize, value)
-            .ok_or(Errno::EINVAL)?;
-        self.slab
-            .revive(element as usize, &prefix.key())
-            .ok_or(Errno::EINVAL)?;
-        if let Some(old) = index.elements.insert(prefix, element) {
-            self.slab.kill(old as usize);
-            index.free.push(old);
+        let slot = trie.take(self.values.count()).ok_or(Errno::ENOMEM)?;
+        slab.revive(slot as usize, key).ok_or(Errno::EINVAL)?;
+        self.values.set(cpu, slot as usize, value)?;
+        trie.slots.insert(prefix, slot);
+        if let Some(old) = old {
+            slab.kill(old as usize);
+            trie.free.push_back(old);
         }
         Ok(())
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
-        let (bits, bytes) = self.parse(key)?;
-        let mut index = self.index();
-        let element = index
-            .elements
-            .remove(&Prefix::new(bytes, bits))
-            .ok_or(Errno::ENOENT)?;
-        self.slab.kill(element as usize);
-        index.free.push(element);
+        let prefix = Prefix::of(key).ok_or(Errno::EINVAL)?;
+        let mut trie = self.lock();
+        let slot = trie.slots.remove(&prefix).ok_or(Errno::ENOENT)?;
+        self.values.slab().kill(slot as usize);
+        trie.free.push_back(slot);
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        let index = self.index();
-        let after = key.and_then(|key| self.parse(key).ok());
-        let after = after.map(|(bits, bytes)| Prefix::new(bytes, bits));
-        let next = match after.filter(|prefix| index.elements.contains_key(prefix)) {
-            Some(prefix) => {
-                let later = (
-                    std::ops::Bound::Excluded(prefix),
-                    std::ops::Bound::Unbounded,
-                );
-                index.elements.range(later).next()
-            }
-            None => index.elements.first_key_value(),
-        };
-        next.map(|(prefix, _)| prefix.key()).ok_or(Errno::ENOENT)
+    fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        let slot = self.lookup(0, key)?.ok_or(Errno::ENOENT)?;
+        self.values.read(slot)
     }
 
-    fn len(&self) -> usize {
-        self.index().elements.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::MapType;
-
-    fn key(bits: u32, address: [u8; 4]) -> Vec<u8> {
-        let mut key = bits.to_le_bytes().to_vec();
-        key.extend(address);
-        key
+    fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        self.update(0, key, value, flags)
     }
 
-    #[test]
-    fn the_longest_prefix_wins() {
-        let map = LpmTrie::new(MapDef::new("routes", MapType::LpmTrie, 8, 1, 3));
-        let set = |bits, address, value: u8| {
-            map.update(0, &key(bits, address), &[value], UpdateFlags::empty())
-        };
-        assert_eq!(set(8, [10, 9, 9, 9], 1), Ok(()));
-        assert_eq!(set(20, [10, 1, 0x1f, 0], 2), Ok(()));
-        assert_eq!(set(0, [0; 4], 3), Ok(()));
-        let get = |address| {
-            map.lookup(0, &key(32, address))
-                .unwrap()
-                .and_then(|e| map.slab.value(e))
-        };
-        assert_eq!(get([10, 1, 0x10, 1]), Some(vec![2]));
-        assert_eq!(get([10, 1, 0x20, 1]), Some(vec![1]));
-        assert_eq!(get([11, 0, 0, 0]), Some(vec![3]));
-        assert_eq!(set(9, [10, 0, 0, 0], 4), Err(Errno::ENOSPC));
-        assert_eq!(set(33, [10, 0, 0, 0], 4), Err(Errno::EINVAL));
-        assert_eq!(map.delete(&key(8, [10, 0, 0, 0])), Ok(()));
-        assert_eq!(map.delete(&key(8, [10, 0, 0, 0])), Err(Errno::ENOENT));
-        assert_eq!(get([10, 1, 0x20, 1]), Some(vec![3]));
-        assert_eq!(map.next_key(None), Ok(key(0, [0; 4])));
-        assert_eq!(
-            map.next_key(Some(&key(0, [0; 4]))),
-            Ok(key(20, [10, 1, 0x10, 0]))
-        );
+    fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        let trie = self.lock();
+        let known = key
+            .and_then(Prefix::of)
+            .filter(|prefix| trie.slots.contains_key(prefix));
+        let from = known.map_or(Bound::Unbounded, Bound::Excluded);
+        let (_, slot) = trie
+            .slots
+            .range((from, Bound::Unbounded))
+            .next()
+            .ok_or(Errno::ENOENT)?;
+        // The key as it was written, bits behind its prefix included.
+        self.values.slab().key(*slot as usize).ok_or(Errno::ENOENT)
     }
 }

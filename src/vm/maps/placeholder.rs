@@ -1,51 +1,71 @@
-//! Kinds of map without an implementation: objects that declare one open and load,
-//! and programs run until they use it.
+//! What stands for a map of a type that is not implemented, so that an object that
+//! declares one can be opened, and the programs run that don't use it.
 
-use super::Map;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::base::{Base, Mode};
+use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// A map that answers everything with "not supported".
+/// Keeps what user space writes; programs can't use it.
 #[derive(Debug)]
 pub(super) struct Placeholder {
-    def: MapDef,
+    base: Base,
+    written: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl Placeholder {
-    pub const fn new(def: MapDef) -> Self {
-        Self { def }
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        Self {
+            base: Base::new(def, cpus),
+            written: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Vec<u8>>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Map for Placeholder {
-    fn def(&self) -> &MapDef {
-        &self.def
+    fn base(&self) -> &Base {
+        &self.base
     }
 
-    fn is_placeholder(&self) -> bool {
-        true
+    fn kind(&self) -> Kind<'_> {
+        Kind::Placeholder
     }
 
-    fn lookup(&self, _cpu: u32, _key: &[u8]) -> Result<Option<usize>, Errno> {
-        Err(Errno::EOPNOTSUPP)
+    fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.lock().get(key).cloned().ok_or(Errno::ENOENT)
     }
 
-    fn update(
-        &self,
-        _cpu: u32,
-        _key: &[u8],
-        _value: &[u8],
-        _flags: UpdateFlags,
-    ) -> Result<(), Errno> {
-        Err(Errno::EOPNOTSUPP)
+    fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        let mode = Mode::of(flags)?;
+        let mut written = self.lock();
+        mode.check(written.contains_key(key))?;
+        written.insert(key.to_vec(), value.to_vec());
+        Ok(())
     }
 
-    fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
-        Err(Errno::EOPNOTSUPP)
+    fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.lock().remove(key).map(drop).ok_or(Errno::ENOENT)
     }
 
-    fn next_key(&self, _key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        Err(Errno::EOPNOTSUPP)
+    fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        let written = self.lock();
+        let from = match key.filter(|key| written.contains_key(*key)) {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Unbounded,
+        };
+        let mut after = written.range::<[u8], _>((from, Bound::Unbounded));
+        after
+            .next()
+            .map(|(key, _)| key.clone())
+            .ok_or(Errno::ENOENT)
     }
 }

@@ -1,185 +1,146 @@
-//! Values without keys: queues, stacks (`kernel/bpf/queue_stack_maps.c`) and bloom
-//! filters (`kernel/bpf/bloom_filter.c`).
+//! Queues and stacks (`kernel/bpf/queue_stack_maps.c`).
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::base::Base;
 use super::{Kind, Map};
 use crate::program::MapDef;
-use crate::spec::UpdateFlags;
+use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
 
-/// What comes out of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Discipline {
-    /// The value that was pushed first: a queue.
-    FirstOut,
-    /// The value that was pushed last: a stack.
-    LastOut,
-    /// Nothing; one can only ask whether a value was pushed. The kernel's filter
-    /// sometimes says so of a value that was not; this one never does.
-    Set,
-}
-
-/// `BPF_MAP_TYPE_QUEUE`, `BPF_MAP_TYPE_STACK` and `BPF_MAP_TYPE_BLOOM_FILTER`.
+/// `BPF_MAP_TYPE_QUEUE` and `BPF_MAP_TYPE_STACK`.
 #[derive(Debug)]
 pub struct Queue {
-    def: MapDef,
-    discipline: Discipline,
-    values: Mutex<VecDeque<Vec<u8>>>,
+    base: Base,
+    /// The newest goes first.
+    stack: bool,
+    ring: Mutex<Ring>,
+}
+
+/// Values one behind the other in a ring of `max_entries` places.
+#[derive(Debug)]
+struct Ring {
+    bytes: Vec<u8>,
+    /// Place of the oldest value.
+    first: usize,
+    len: usize,
 }
 
 impl Queue {
-    pub(super) fn new(def: MapDef, discipline: Discipline) -> Self {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
         Self {
-            def,
-            discipline,
-            values: Mutex::default(),
+            base: Base::new(def, cpus),
+            stack: def.map_type == MapType::Stack,
+            ring: Mutex::new(Ring {
+                bytes: vec![0; def.max_entries as usize * def.value_size as usize],
+                first: 0,
+                len: 0,
+            }),
         }
     }
 
-    fn values(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pushes a value; with `BPF_EXIST` a full queue or stack drops its oldest.
+    /// Bytes of the `n`th oldest value.
+    fn place(&self, ring: &Ring, n: usize) -> std::ops::Range<usize> {
+        let (count, size) = (self.base.def().max_entries, self.base.def().value_size);
+        let place = (ring.first + n) % count.max(1) as usize * size as usize;
+        place..place + size as usize
+    }
+
+    /// Adds a value. `BPF_EXIST` drops the oldest one where there is no room.
     ///
     /// # Errors
-    /// `E2BIG` when full, `EINVAL` for other flags.
+    /// `E2BIG` where there is no room, `EINVAL` for other flags.
     pub fn push(&self, value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        let mut values = self.values();
-        if self.discipline == Discipline::Set {
-            if !flags.is_empty() {
-                return Err(Errno::EINVAL);
-            }
-            if !values.iter().any(|known| known == value) {
-                values.push_back(value.to_vec());
-            }
-            return Ok(());
-        }
-        let replace = flags == UpdateFlags::EXIST;
-        if !flags.is_empty() && !replace {
+        if flags.contains(UpdateFlags::NOEXIST) || flags.bits() > UpdateFlags::EXIST.bits() {
             return Err(Errno::EINVAL);
         }
-        if values.len() >= self.def.max_entries as usize {
-            if !replace {
+        self.base.check_value(value)?;
+        let count = self.base.def().max_entries as usize;
+        let mut ring = self.lock();
+        if ring.len == count {
+            if !flags.contains(UpdateFlags::EXIST) {
                 return Err(Errno::E2BIG);
             }
-            values.pop_front();
+            ring.first = (ring.first + 1) % count;
+            ring.len -= 1;
         }
-        values.push_back(value.to_vec());
+        let place = self.place(&ring, ring.len);
+        let slot = ring.bytes.get_mut(place).ok_or(Errno::EINVAL)?;
+        slot.copy_from_slice(value);
+        ring.len += 1;
         Ok(())
     }
 
-    /// Takes the next value out.
+    /// The next value, which stays.
     ///
     /// # Errors
-    /// `ENOENT` when empty, `EOPNOTSUPP` for a bloom filter.
-    pub fn pop(&self) -> Result<Vec<u8>, Errno> {
-        let mut values = self.values();
-        let value = match self.discipline {
-            Discipline::FirstOut => values.pop_front(),
-            Discipline::LastOut => values.pop_back(),
-            Discipline::Set => return Err(Errno::EOPNOTSUPP),
-        };
-        value.ok_or(Errno::ENOENT)
+    /// `ENOENT` where there is none.
+    pub fn peek(&self) -> Result<Vec<u8>, Errno> {
+        self.next(&self.lock())
     }
 
-    /// Looks at the next value; a bloom filter looks for `value`.
+    /// Takes the next value.
     ///
     /// # Errors
-    /// `ENOENT` when empty, or where the filter does not know the value.
-    pub fn peek(&self, value: &[u8]) -> Result<Vec<u8>, Errno> {
-        let values = self.values();
-        let value = match self.discipline {
-            Discipline::FirstOut => values.front(),
-            Discipline::LastOut => values.back(),
-            Discipline::Set => values.iter().find(|known| *known == value),
-        };
-        value.cloned().ok_or(Errno::ENOENT)
+    /// `ENOENT` where there is none.
+    pub fn pop(&self) -> Result<Vec<u8>, Errno> {
+        let mut ring = self.lock();
+        let value = self.next(&ring)?;
+        if !self.stack {
+            ring.first = (ring.first + 1) % self.base.def().max_entries.max(1) as usize;
+        }
+        ring.len -= 1;
+        Ok(value)
+    }
+
+    fn next(&self, ring: &Ring) -> Result<Vec<u8>, Errno> {
+        let last = ring.len.checked_sub(1).ok_or(Errno::ENOENT)?;
+        let place = self.place(ring, if self.stack { last } else { 0 });
+        ring.bytes
+            .get(place)
+            .map(<[u8]>::to_vec)
+            .ok_or(Errno::ENOENT)
+    }
+
+    /// All values in the order in which they would be popped.
+    #[must_use]
+    pub fn values(&self) -> Vec<Vec<u8>> {
+        let ring = self.lock();
+        let oldest_first = (0..ring.len).filter_map(|n| ring.bytes.get(self.place(&ring, n)));
+        let mut values: Vec<_> = oldest_first.map(<[u8]>::to_vec).collect();
+        if self.stack {
+            values.reverse();
+        }
+        values
     }
 }
 
 impl Map for Queue {
-    fn def(&self) -> &MapDef {
-        &self.def
+    fn base(&self) -> &Base {
+        &self.base
     }
 
     fn kind(&self) -> Kind<'_> {
         Kind::Queue(self)
     }
 
-    fn lookup(&self, _cpu: u32, _key: &[u8]) -> Result<Option<usize>, Errno> {
-        Ok(None)
+    fn sys_lookup(&self, _key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.peek()
     }
 
-    fn update(
-        &self,
-        _cpu: u32,
-        _key: &[u8],
-        value: &[u8],
-        flags: UpdateFlags,
-    ) -> Result<(), Errno> {
+    fn sys_update(&self, _key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.push(value, flags)
     }
 
-    fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
+    fn sys_delete(&self, _key: &[u8]) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
 
-    fn next_key(&self, _key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+    fn sys_next_key(&self, _key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         Err(Errno::EINVAL)
-    }
-
-    fn read(&self, _key: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.peek(&[])
-    }
-
-    fn len(&self) -> usize {
-        self.values().len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::MapType;
-
-    const ANY: UpdateFlags = UpdateFlags::empty();
-
-    fn queue(map_type: MapType, discipline: Discipline) -> Queue {
-        Queue::new(MapDef::new("q", map_type, 0, 1, 2), discipline)
-    }
-
-    #[test]
-    fn a_queue_is_first_in_first_out_and_a_stack_is_not() {
-        let (queue, stack) = (
-            queue(MapType::Queue, Discipline::FirstOut),
-            queue(MapType::Stack, Discipline::LastOut),
-        );
-        for map in [&queue, &stack] {
-            assert_eq!(map.pop(), Err(Errno::ENOENT));
-            assert_eq!(map.push(&[1], ANY), Ok(()));
-            assert_eq!(map.push(&[2], ANY), Ok(()));
-            assert_eq!(map.push(&[3], ANY), Err(Errno::E2BIG));
-            assert_eq!(map.push(&[3], UpdateFlags::NOEXIST), Err(Errno::EINVAL));
-        }
-        assert_eq!(
-            (queue.peek(&[]), stack.peek(&[])),
-            (Ok(vec![1]), Ok(vec![2]))
-        );
-        assert_eq!(queue.push(&[3], UpdateFlags::EXIST), Ok(()));
-        assert_eq!((queue.pop(), queue.pop()), (Ok(vec![2]), Ok(vec![3])));
-        assert_eq!((stack.pop(), stack.pop()), (Ok(vec![2]), Ok(vec![1])));
-    }
-
-    #[test]
-    fn a_bloom_filter_knows_what_was_pushed() {
-        let map = queue(MapType::BloomFilter, Discipline::Set);
-        assert_eq!(map.push(&[5], ANY), Ok(()));
-        assert_eq!(map.peek(&[5]), Ok(vec![5]));
-        assert_eq!(map.peek(&[6]), Err(Errno::ENOENT));
-        assert_eq!(map.pop(), Err(Errno::EOPNOTSUPP));
-        assert_eq!(map.push(&[5], UpdateFlags::EXIST), Err(Errno::EINVAL));
     }
 }

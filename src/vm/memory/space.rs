@@ -252,7 +252,7 @@ impl Space {
         copy.ok_or_else(|| self.fault(value, len, AccessKind::Read, Problem::Bounds))
     }
 
-    /// Copies bytes out into `into`, all of them or none.
+    /// Copies out as many bytes as `into` has.
     ///
     /// # Errors
     /// [`AccessFault`] as of [`locate`](Self::locate).
@@ -263,6 +263,27 @@ impl Space {
         let place = self.locate(value, into.len(), AccessKind::Read)?;
         let read = place.bytes.read(place.at, into);
         read.ok_or_else(|| self.fault(value, into.len(), AccessKind::Read, Problem::Bounds))
+    }
+
+    /// Copies out as many bytes as `into` has, as the kernel itself may: whatever
+    /// programs may do with them. `None` where one of them is not there.
+    pub fn probe(&self, value: u64, into: &mut [u8]) -> Option<()> {
+        let address = Address::from_register(value)?;
+        let offset = usize::try_from(address.offset()).ok()?;
+        match &self.region(address)?.body {
+            Body::Bytes { bytes, window } => {
+                let end = offset.checked_add(into.len())?;
+                let inside = offset >= window.start && end <= window.end;
+                bytes.read(offset, into).filter(|()| inside)
+            }
+            Body::Elements(slab) => {
+                let (element, inner) = element_at(slab.value_size(), address.offset());
+                let fits = inner.checked_add(into.len())? <= slab.value_size();
+                let at = slab.offset(element).checked_add(inner)?;
+                slab.values().read(at, into).filter(|()| fits)
+            }
+            Body::Opaque => None,
+        }
     }
 
     /// Copies `from` to `value`; either all of it or nothing.
@@ -462,6 +483,24 @@ mod tests {
                 .to_string(),
             "atomically changes 8 bytes at context+12, which is not a multiple of 8"
         );
+    }
+
+    #[test]
+    fn the_kernel_reads_what_programs_may_not() {
+        let mut space = Space::new();
+        let region = Region::bytes("context", block(16)).with_hidden(8);
+        let context = space.insert(region.with_rights(Rights::Write)).unwrap();
+        let mut bytes = [1; 8];
+        assert_eq!(space.probe(context.register(), &mut bytes), Some(()));
+        assert_eq!(bytes, [0; 8]);
+        assert_eq!(space.probe(context.plus(9), &mut bytes), None);
+        let values = Region::elements("map value m", Arc::new(Slab::array(4, 2)));
+        let values = space.insert(values).unwrap();
+        assert_eq!(space.probe(values.register(), &mut bytes[..4]), Some(()));
+        assert_eq!(space.probe(values.plus(2), &mut bytes[..4]), None);
+        let second = values.plus(2 * Region::element_offset(4, 1));
+        assert_eq!(space.probe(second, &mut bytes[..4]), None);
+        assert_eq!(space.probe(12, &mut bytes), None);
     }
 
     #[test]

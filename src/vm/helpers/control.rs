@@ -1,0 +1,102 @@
+//! Loops, locks and the way that a program takes.
+
+use super::super::fault::HelperProblem;
+use super::call::Call;
+use crate::spec::limits;
+use crate::util::Errno;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// Engines do it themselves: it does not come back.
+pub(super) fn tail_call(_call: &mut Call<'_>) -> Result {
+    Err(HelperProblem::Other(
+        "a tail call is made by an engine, not called".into(),
+    ))
+}
+
+/// Calls back with 0, 1, … until the callback returns anything but 0; returns how
+/// often (`kernel/bpf/bpf_iter.c`).
+pub(super) fn loop_(call: &mut Call<'_>) -> Result {
+    let (count, context) = (call.arg_u32(1), call.arg(3));
+    if call.arg(4) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    if count > limits::MAX_LOOPS {
+        return Ok(Errno::E2BIG.to_ret());
+    }
+    for index in 0..u64::from(count) {
+        if call.call_back(2, [index, context, 0, 0, 0])? != 0 {
+            return Ok(index + 1);
+        }
+    }
+    Ok(count.into())
+}
+
+/// One program runs at a time: a lock that is held is held by this one.
+pub(super) fn spin_lock(call: &mut Call<'_>) -> Result {
+    set_lock(
+        call,
+        1,
+        "the lock is held already: this program waits for itself",
+    )
+}
+
+pub(super) fn spin_unlock(call: &mut Call<'_>) -> Result {
+    set_lock(call, 0, "the lock is not held")
+}
+
+fn set_lock(call: &mut Call<'_>, held: u64, problem: &'static str) -> Result {
+    let old = call.machine.space.update(call.arg(1), 4, |_| held);
+    match old.map_err(|fault| HelperProblem::Access { arg: 1, fault })? {
+        old if old == held => Err(HelperProblem::Other(problem.into())),
+        _ => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+
+    #[test]
+    fn a_loop_counts_its_callbacks() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.call(id::r#loop, [10, 1, 2, 0]), Ok(10));
+        bench.callback = Box::new(|_, args| {
+            assert_eq!(args[1..], [77, 0, 0, 0]);
+            Some(u64::from(args[0] == 3))
+        });
+        assert_eq!(bench.call(id::r#loop, [10, 1, 77, 0]), Ok(4));
+        assert_eq!(bench.call(id::r#loop, [0, 1, 77, 0]), Ok(0));
+        assert_eq!(
+            bench.call(id::r#loop, [1, 1, 77, 1]),
+            Ok(Errno::EINVAL.to_ret())
+        );
+        let many = u64::from(limits::MAX_LOOPS) + 1;
+        assert_eq!(
+            bench.call(id::r#loop, [many, 1, 77, 0]),
+            Ok(Errno::E2BIG.to_ret())
+        );
+    }
+
+    #[test]
+    fn a_fault_in_the_callback_ends_the_loop() {
+        let mut bench = Bench::new();
+        bench.callback = Box::new(|_, _| None);
+        let problem = bench.call(id::r#loop, [10, 1]).unwrap_err();
+        assert!(matches!(problem, HelperProblem::Callback(_)));
+    }
+
+    #[test]
+    fn a_lock_is_taken_once() {
+        let mut bench = Bench::new();
+        let lock = bench.memory(&[0; 8]);
+        assert!(bench.call(id::spin_unlock, [lock]).is_err());
+        assert_eq!(bench.call(id::spin_lock, [lock]), Ok(0));
+        assert!(bench.call(id::spin_lock, [lock]).is_err());
+        assert_eq!(bench.call(id::spin_unlock, [lock]), Ok(0));
+        assert!(bench.call(id::spin_lock, [lock + 6]).is_err());
+        assert!(bench.call(id::spin_lock, [0]).is_err());
+    }
+}

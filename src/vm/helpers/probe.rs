@@ -1,0 +1,286 @@
+//! Reads of memory that may not be there (`kernel/trace/bpf_trace.c`,
+//! `mm/maccess.c`, `arch/x86/mm/maccess.c`).
+//!
+//! Kernel memory is whatever lives in the machine's address space, whether the
+//! program may touch it or not; user memory is the mocked task's.
+
+use super::super::fault::HelperProblem;
+use super::super::machine::Machine;
+use super::super::memory::AccessKind;
+use super::call::Call;
+use crate::util::Errno;
+
+type Result = std::result::Result<u64, HelperProblem>;
+type Copied = std::result::Result<Vec<u8>, Errno>;
+
+/// User addresses lie below this (`TASK_SIZE_MAX` on x86-64 with four-level
+/// paging).
+const TASK_SIZE: u64 = 0x7fff_ffff_f000;
+/// Bit 63, which all kernel addresses have; others above the user's are not
+/// canonical.
+const KERNEL: u64 = 1 << 63;
+
+/// An address space to read from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum From {
+    /// The kernel's.
+    Kernel,
+    /// The current task's.
+    User,
+}
+
+impl From {
+    /// Where the old helpers look, which do not say (`bpf_probe_read_compat`).
+    pub(super) const fn address(address: u64) -> Self {
+        if address < TASK_SIZE {
+            Self::User
+        } else {
+            Self::Kernel
+        }
+    }
+
+    /// Copies `len` bytes; `ERANGE` for what can't be a kernel address, `EFAULT`
+    /// where they are not mapped.
+    pub(super) fn copy(self, machine: &mut Machine, at: u64, len: usize) -> Copied {
+        match self {
+            Self::User => machine.world.user().read(at, len).ok_or(Errno::EFAULT),
+            Self::Kernel => {
+                may_be_kernel(at)?;
+                let mut bytes = vec![0; len];
+                let read = machine.space.probe(at, &mut bytes);
+                read.map(|()| bytes).ok_or(Errno::EFAULT)
+            }
+        }
+    }
+
+    /// Copies a string and its NUL, at most `size` bytes, of which the last is
+    /// then made NUL.
+    pub(super) fn copy_str(self, machine: &mut Machine, at: u64, size: usize) -> Copied {
+        let mut bytes = Vec::new();
+        if matches!(self, Self::Kernel) && size > 0 {
+            may_be_kernel(at)?;
+        }
+        while bytes.len() < size && bytes.last() != Some(&0) {
+            let next = at.wrapping_add(bytes.len() as u64);
+            let mut byte = [0];
+            match self {
+                Self::User => {
+                    let run = machine.world.user().run(next).ok_or(Errno::EFAULT)?;
+                    let run = run.get(..size - bytes.len()).unwrap_or(run);
+                    let end = run.iter().position(|byte| *byte == 0).map(|nul| nul + 1);
+                    bytes.extend_from_slice(run.get(..end.unwrap_or(run.len())).unwrap_or(run));
+                }
+                Self::Kernel => {
+                    machine.space.probe(next, &mut byte).ok_or(Errno::EFAULT)?;
+                    bytes.push(byte[0]);
+                }
+            }
+        }
+        if let Some(last) = bytes.last_mut() {
+            *last = 0;
+        }
+        Ok(bytes)
+    }
+}
+
+/// Whether the kernel tries to read there at all (`copy_from_kernel_nofault_allowed`).
+const fn may_be_kernel(at: u64) -> std::result::Result<(), Errno> {
+    if at & KERNEL == 0 {
+        Err(Errno::ERANGE)
+    } else {
+        Ok(())
+    }
+}
+
+/// Reads `size` bytes; zeros and an error where that can't be done.
+fn read(call: &mut Call<'_>, from: From) -> Result {
+    let size = call.size(2);
+    call.check(1, size, AccessKind::Write)?;
+    let address = call.arg(3);
+    match from.copy(call.machine, address, size) {
+        Ok(bytes) => call.write(1, &bytes).map(|()| 0),
+        Err(errno) => call.write(1, &vec![0; size]).map(|()| errno.to_ret()),
+    }
+}
+
+/// Reads a string; the rest of the buffer stays as it is. Returns its length with
+/// the NUL; zeros and an error where it can't be read.
+fn read_str(call: &mut Call<'_>, from: From) -> Result {
+    let size = call.size(2);
+    call.check(1, size, AccessKind::Write)?;
+    let address = call.arg(3);
+    match from.copy_str(call.machine, address, size) {
+        Ok(bytes) => call.write(1, &bytes).map(|()| bytes.len() as u64),
+        Err(errno) => call.write(1, &vec![0; size]).map(|()| errno.to_ret()),
+    }
+}
+
+pub(super) fn probe_read(call: &mut Call<'_>) -> Result {
+    let from = From::address(call.arg(3));
+    read(call, from)
+}
+
+pub(super) fn probe_read_str(call: &mut Call<'_>) -> Result {
+    let from = From::address(call.arg(3));
+    read_str(call, from)
+}
+
+pub(super) fn probe_read_kernel(call: &mut Call<'_>) -> Result {
+    read(call, From::Kernel)
+}
+
+pub(super) fn probe_read_kernel_str(call: &mut Call<'_>) -> Result {
+    read_str(call, From::Kernel)
+}
+
+pub(super) fn probe_read_user(call: &mut Call<'_>) -> Result {
+    read(call, From::User)
+}
+
+pub(super) fn probe_read_user_str(call: &mut Call<'_>) -> Result {
+    read_str(call, From::User)
+}
+
+pub(super) fn copy_from_user(call: &mut Call<'_>) -> Result {
+    read(call, From::User)
+}
+
+/// Writes to the mocked task's memory, where a test finds it.
+pub(super) fn probe_write_user(call: &mut Call<'_>) -> Result {
+    let bytes = call.read(2, call.size(3))?;
+    let at = call.arg(1);
+    let written = call.machine.world.user().write(at, &bytes);
+    Ok(if written { 0 } else { Errno::EFAULT.to_ret() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+    use crate::util::HelperId;
+    use crate::vm::memory::{Region, Rights, SharedBytes};
+
+    const EFAULT: u64 = Errno::EFAULT.to_ret();
+    const ERANGE: u64 = Errno::ERANGE.to_ret();
+
+    fn bench() -> (Bench, u64) {
+        let mut bench = Bench::new();
+        let buffer = bench.memory(&[0xee; 8]);
+        (bench, buffer)
+    }
+
+    #[test]
+    fn kernel_memory_is_read_whatever_its_rights() {
+        let (mut bench, to) = bench();
+        let bytes = std::sync::Arc::new(SharedBytes::from_bytes(&[1, 2, 3, 4, 5, 6, 7, 8]));
+        let region = Region::bytes("context", bytes)
+            .with_hidden(8)
+            .with_rights(Rights::Write);
+        let context = bench.machine.space.insert(region).unwrap();
+        for helper in [id::probe_read_kernel, id::probe_read] {
+            assert_eq!(bench.call(helper, [to, 4, context.plus(2)]), Ok(0));
+            assert_eq!(bench.bytes(to, 8), [3, 4, 5, 6, 0xee, 0xee, 0xee, 0xee]);
+        }
+        assert_eq!(
+            bench.call(id::probe_read_kernel, [to, 8, context.plus(2)]),
+            Ok(EFAULT)
+        );
+        assert_eq!(bench.bytes(to, 8), [0; 8]);
+    }
+
+    #[test]
+    fn user_memory_is_read_by_its_own_helpers_and_the_old_one() {
+        let (mut bench, to) = bench();
+        let user = bench.machine.world.user().add(&[1, 2, 3, 4]);
+        for helper in [id::probe_read_user, id::probe_read, id::copy_from_user] {
+            assert_eq!(bench.call(helper, [to, 4, user]), Ok(0));
+            assert_eq!(bench.bytes(to, 5), [1, 2, 3, 4, 0xee]);
+            assert_eq!(bench.call(helper, [to, 5, user]), Ok(EFAULT));
+            assert_eq!(bench.bytes(to, 6), [0, 0, 0, 0, 0, 0xee]);
+            bench.machine.space.write(to, &[0xee; 8]).unwrap();
+        }
+        assert_eq!(bench.call(id::probe_read_user, [to, 4, to]), Ok(EFAULT));
+    }
+
+    #[test]
+    fn user_addresses_are_out_of_range_for_kernel_reads() {
+        let (mut bench, to) = bench();
+        let user = bench.machine.world.user().add(&[1, 2, 3, 4]);
+        let cases = [
+            (0, ERANGE),
+            (user, ERANGE),
+            (1 << 62, ERANGE),
+            (u64::MAX, EFAULT),
+        ];
+        for (at, expected) in cases {
+            for helper in [id::probe_read_kernel, id::probe_read_kernel_str] {
+                bench.machine.space.write(to, &[0xee; 8]).unwrap();
+                assert_eq!(bench.call(helper, [to, 4, at]), Ok(expected), "{at:#x}");
+                assert_eq!(bench.bytes(to, 5), [0, 0, 0, 0, 0xee]);
+            }
+        }
+    }
+
+    fn strings(helper: HelperId, bench: &mut Bench, to: u64, text: u64) {
+        assert_eq!(bench.call(helper, [to, 8, text]), Ok(4));
+        assert_eq!(bench.bytes(to, 8), b"abc\0\xee\xee\xee\xee");
+        assert_eq!(bench.call(helper, [to, 3, text]), Ok(3));
+        assert_eq!(bench.bytes(to, 4), b"ab\0\0");
+        assert_eq!(bench.call(helper, [to, 8, text + 3]), Ok(1));
+        assert_eq!(bench.call(helper, [to, 1, text]), Ok(1));
+        assert_eq!(bench.bytes(to, 2), b"\0b");
+        assert_eq!(bench.call(helper, [to, 0, text]), Ok(0));
+        // The piece ends without a NUL.
+        assert_eq!(bench.call(helper, [to, 3, text + 4]), Ok(3));
+        assert_eq!(bench.bytes(to, 3), b"de\0");
+        assert_eq!(bench.call(helper, [to, 8, text + 4]), Ok(EFAULT));
+        assert_eq!(bench.bytes(to, 8), [0; 8]);
+        bench.machine.space.write(to, &[0xee; 8]).unwrap();
+    }
+
+    #[test]
+    fn strings_end_in_nul_and_leave_the_rest_alone() {
+        let (mut bench, to) = bench();
+        let kernel = bench.memory(b"abc\0def");
+        let user = bench.machine.world.user().add(b"abc\0def");
+        for helper in [id::probe_read_kernel_str, id::probe_read_str] {
+            strings(helper, &mut bench, to, kernel);
+        }
+        for helper in [id::probe_read_user_str, id::probe_read_str] {
+            strings(helper, &mut bench, to, user);
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_where_there_is_no_room() {
+        let (mut bench, to) = bench();
+        let user = bench.machine.world.user().add(&[1; 16]);
+        assert!(bench.call(id::probe_read_user, [to, 9, user]).is_err());
+        let huge = u64::from(u32::MAX);
+        assert!(
+            bench
+                .call(id::probe_read_user_str, [to, huge, user])
+                .is_err()
+        );
+        assert_eq!(bench.bytes(to, 8), [0xee; 8]);
+        // A size of 0 reads nothing from anywhere.
+        assert_eq!(bench.call(id::probe_read_user, [0, 0, user]), Ok(0));
+    }
+
+    #[test]
+    fn user_memory_is_written_whole_or_not_at_all() {
+        let (mut bench, from) = bench();
+        let user = bench.machine.world.user().add(&[1; 4]);
+        assert_eq!(bench.call(id::probe_write_user, [user, from, 4]), Ok(0));
+        assert_eq!(
+            bench.machine.world.user().read(user, 4),
+            Some(vec![0xee; 4])
+        );
+        assert_eq!(
+            bench.call(id::probe_write_user, [user + 1, from, 4]),
+            Ok(EFAULT)
+        );
+        assert!(bench.call(id::probe_write_user, [user, from, 9]).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! A machine to call helpers on, for the tests of their bodies.
+
+use std::sync::Arc;
+
+use super::{Call, Callbacks};
+use crate::program::{MapDef, Program};
+use crate::spec::{MapType, ProgType};
+use crate::util::{HelperId, Pc};
+use crate::vm::maps::{self, Map};
+use crate::vm::memory::{Region, SharedBytes};
+use crate::vm::{Fault, FaultKind, HelperProblem, Machine, MapHandle, World};
+
+/// A machine, and a function of the test for helpers that call back.
+pub struct Bench {
+    /// The machine.
+    pub machine: Machine,
+    /// Runs for every callback, with its arguments.
+    pub callback: Box<dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>>,
+}
+
+struct Engine<'a>(&'a mut dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>);
+
+impl Callbacks for Engine<'_> {
+    fn call_back(
+        &mut self,
+        machine: &mut Machine,
+        function: u64,
+        args: [u64; 5],
+    ) -> Result<u64, Box<Fault>> {
+        let program = Program::new("test", ProgType::Kprobe, Vec::new());
+        let budget = FaultKind::Budget(function);
+        (self.0)(machine, args)
+            .ok_or_else(|| Box::new(Fault::at(&program, Pc(0), "exit".into(), budget)))
+    }
+}
+
+impl Bench {
+    /// A machine of four CPUs without maps.
+    pub fn new() -> Self {
+        Self {
+            machine: Machine::new(World::default()),
+            callback: Box::new(|_, _| Some(0)),
+        }
+    }
+
+    /// Calls a helper; arguments that are not given are 0.
+    pub fn call<const N: usize>(
+        &mut self,
+        helper: HelperId,
+        args: [u64; N],
+    ) -> Result<u64, HelperProblem> {
+        let mut all = [0; 5];
+        all[..N].copy_from_slice(&args);
+        let mut call = Call {
+            machine: &mut self.machine,
+            engine: &mut Engine(&mut *self.callback),
+            args: all,
+        };
+        super::call(helper, &mut call)
+    }
+
+    /// Puts bytes into memory; their address.
+    pub fn memory(&mut self, bytes: &[u8]) -> u64 {
+        let region = Region::bytes("memory", Arc::new(SharedBytes::from_bytes(bytes)));
+        self.machine.space.insert(region).unwrap().register()
+    }
+
+    /// The bytes at an address.
+    pub fn bytes(&self, at: u64, len: usize) -> Vec<u8> {
+        self.machine.space.read(at, len).unwrap()
+    }
+
+    /// Adds a map: its address, handle and the map itself.
+    pub fn map(
+        &mut self,
+        map_type: MapType,
+        key: u32,
+        value: u32,
+        entries: u32,
+    ) -> (u64, MapHandle, Arc<dyn Map>) {
+        self.add(&MapDef::new("m", map_type, key, value, entries))
+    }
+
+    /// Adds a map of this definition.
+    pub fn add(&mut self, def: &MapDef) -> (u64, MapHandle, Arc<dyn Map>) {
+        let map = maps::create(def, self.machine.world.cpus()).unwrap();
+        let handle = self.machine.add_map(map.clone()).unwrap();
+        (self.machine.map_address(handle).unwrap(), handle, map)
+    }
+}
