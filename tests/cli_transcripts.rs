@@ -41,6 +41,15 @@ impl Step {
         let words = words(self.line.strip_prefix("$ bpflab").expect("a command"));
         let output = command::run(words, &self.input);
         let mut text = String::from_utf8(output.stdout).expect("text");
+        if self.line.contains(" --json") {
+            for line in text.lines() {
+                let json = serde_json::from_str::<serde_json::Value>(line);
+                assert!(
+                    json.is_ok_and(|json| json.is_object()),
+                    "no JSON object: {line}"
+                );
+            }
+        }
         text.push_str(std::str::from_utf8(&output.stderr).expect("text"));
         match output.status.code() {
             Some(0) => {}

@@ -14,8 +14,10 @@ use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::printer::Printer;
 
-/// Run programs on events, and print what they return, what they give out and what is
-/// in their maps
+/// Run programs on events
+///
+/// Prints what programs give out while they run, what they return, and what is in their
+/// maps afterwards.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --event a program runs on the event that its section names; those that run on

@@ -195,7 +195,7 @@ impl Session<'_> {
 
     /// Only tracepoints pass events on.
     fn note_event(&mut self, event: &Event, fired: u64, passed: u64) {
-        if event.kind() != EventKind::Tracepoint {
+        if event.kind() != EventKind::Tracepoint || fired == 0 {
             return;
         }
         let known = self
