@@ -61,7 +61,10 @@ impl Step {
 
     /// The step as it stands in a transcript.
     fn text(&self, output: &str) -> String {
-        let input = self.input.lines().map(|line| format!("> {line}\n"));
+        let input = self
+            .input
+            .lines()
+            .map(|line| format!("> {line}").trim_end().to_owned() + "\n");
         format!("{}\n{}{output}", self.line, input.collect::<String>())
     }
 }
@@ -128,8 +131,8 @@ fn block(text: &str, wrong: &mut Vec<String>, ran: &mut usize) -> String {
                 line: line.to_owned(),
                 ..Step::default()
             }),
-            Some(step) if step.expected.is_empty() && line.starts_with("> ") => {
-                step.input.push_str(&line[2..]);
+            Some(step) if step.expected.is_empty() && (line == ">" || line.starts_with("> ")) => {
+                step.input.push_str(line[1..].trim_start());
                 step.input.push('\n');
             }
             Some(step) => {
