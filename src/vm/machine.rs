@@ -239,6 +239,11 @@ impl Machine {
         self.current.as_ref()
     }
 
+    /// The program that runs now and the memory that its event lies in.
+    pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
+        Some((self.current.as_mut()?, &mut self.space))
+    }
+
     /// A program of this type begins to run on an event.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
         self.current = Some(Current { prog_type, placed });

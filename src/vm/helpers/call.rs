@@ -13,6 +13,9 @@ use super::super::memory::AccessKind;
 /// Bytes that were copied out of memory; few of them cost no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
 
+/// What a body returns: r0, or why the program can't go on.
+pub type Returned = Result<u64, HelperProblem>;
+
 /// One call of a helper.
 pub struct Call<'a> {
     /// The machine it acts on.
@@ -56,6 +59,12 @@ impl Call<'_> {
     )]
     pub fn arg_u32(&self, n: usize) -> u32 {
         self.arg(n) as u32
+    }
+
+    /// Argument `n` where the prototype says `int`: its low half, signed.
+    #[must_use]
+    pub fn arg_i32(&self, n: usize) -> i32 {
+        self.arg_u32(n).cast_signed()
     }
 
     /// Argument `n` where the prototype says it is a size, a `u32`.

@@ -6,6 +6,7 @@
 //! verifier would have rejected it.
 
 mod call;
+mod checksum;
 mod control;
 mod environment;
 mod format;
@@ -14,11 +15,14 @@ mod output;
 mod packet;
 mod print;
 mod probe;
+mod redirect;
+mod skb;
 mod socket;
 mod string;
 mod task;
 #[cfg(test)]
 mod testing;
+mod xdp;
 
 use super::fault::HelperProblem;
 use crate::spec::helpers::{self as spec, for_each_helper};

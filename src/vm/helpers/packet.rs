@@ -1,170 +1,169 @@
-//! Packets and their checksums (`net/core/filter.c`).
+//! The packet of the program that runs, as helpers read, write and move it: its
+//! headroom and fragments included, and whether the program may write it or not.
 
-use super::super::fault::HelperProblem;
-use super::super::memory::AccessKind;
+use std::sync::Arc;
+
 use super::call::Call;
-use crate::util::Errno;
+use crate::spec::{ProgType, context};
+use crate::vm::events::PacketRange;
+use crate::vm::fault::HelperProblem;
+use crate::vm::machine::Current;
+use crate::vm::memory::{Address, Body, SharedBytes, Space};
 
-type Result = std::result::Result<u64, HelperProblem>;
+/// Bytes of an Ethernet header (`ETH_HLEN`).
+pub(super) const ETH_HLEN: usize = 14;
 
-/// Adds with the carry put back in: the sum of 16- or 32-bit words in ones'
-/// complement (RFC 1071).
-const fn add(a: u32, b: u32) -> u32 {
-    let (sum, carry) = a.overflowing_add(b);
-    sum + carry as u32
+/// The current packet.
+pub(super) struct Packet<'a> {
+    /// Where it lies in its block.
+    pub range: PacketRange,
+    block: Arc<SharedBytes>,
+    /// What lies beyond its linear part.
+    pub frags: &'a mut Vec<u8>,
 }
 
-/// The difference that replacing `from` by `to` makes to a checksum, on top of
-/// `seed`, folded to 16 bits as Linux since 6.13 does on every machine.
-pub(super) fn csum_diff(call: &mut Call<'_>) -> Result {
-    let (from_size, to_size) = (call.size(2), call.size(4));
-    if !from_size.is_multiple_of(4) || !to_size.is_multiple_of(4) {
-        return Ok(Errno::EINVAL.to_ret());
-    }
-    let (from, to) = (call.read(1, from_size)?, call.read(3, to_size)?);
-    let words = |bytes: &[u8]| {
-        let (words, _) = bytes.as_chunks::<4>();
-        words
-            .iter()
-            .fold(0, |sum, word| add(sum, u32::from_ne_bytes(*word)))
-    };
-    let seed = call.arg_u32(5);
-    // The order matters to which of ones' complement's two zeros comes out.
-    let sum = match (from.is_empty(), to.is_empty()) {
-        (false, false) => add(add(seed, !words(&from)), words(&to)),
-        (false, true) => !add(!seed, words(&from)),
-        (true, _) => add(seed, words(&to)),
-    };
-    Ok((add(sum, sum.rotate_left(16)) >> 16).into())
+/// Which header of a packet an offset counts from (`enum bpf_hdr_start_off`).
+#[derive(Clone, Copy)]
+pub(super) enum Header {
+    Mac,
+    Network,
 }
 
-/// Reads packet bytes into the program's memory; zeros and `EFAULT` where the
-/// packet is shorter (`bpf_skb_load_bytes`, `net/core/filter.c`).
-pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
-    let (offset, len) = (call.arg_u32(2), call.size(4));
-    call.check(3, len, AccessKind::Write)?;
-    let offset = i32::try_from(offset).ok();
-    let bytes = offset.and_then(|offset| call.machine.packet_bytes(offset, len));
-    match bytes {
-        Some(bytes) => call.write(3, &bytes).map(|()| 0),
-        None => call
-            .write(3, &vec![0; len])
-            .map(|()| Errno::EFAULT.to_ret()),
+/// The packet that belongs to the context in argument 1.
+pub(super) fn of<'a>(call: &'a mut Call<'_>) -> Result<Packet<'a>, HelperProblem> {
+    let wrong = call.wrong(1, "the context of a packet");
+    let context = call.arg(1);
+    let found = call.machine.current_mut().and_then(|(current, space)| {
+        let (range, block) = parts(current, space, context)?;
+        let frags = &mut current.placed.packet.as_mut()?.frags;
+        Some(Packet {
+            range,
+            block,
+            frags,
+        })
+    });
+    found.ok_or(wrong)
+}
+
+fn parts(
+    current: &Current,
+    space: &Space,
+    context: u64,
+) -> Option<(PacketRange, Arc<SharedBytes>)> {
+    if current.placed.r1() != context {
+        return None;
+    }
+    let region = current.placed.packet.as_ref()?.region;
+    Some((current.placed.packet_range(space)?, block(space, region)?))
+}
+
+fn block(space: &Space, region: Address) -> Option<Arc<SharedBytes>> {
+    match &space.region(region)?.body {
+        Body::Bytes { bytes, .. } => Some(bytes.clone()),
+        Body::Elements(_) | Body::Opaque => None,
     }
 }
 
-/// Writes packet bytes (`bpf_skb_store_bytes`).
-pub(super) fn skb_store_bytes(call: &mut Call<'_>) -> Result {
-    /// `BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH`.
-    const FLAGS: u64 = 1 | 2;
-    if call.arg(5) & !FLAGS != 0 {
-        return Ok(Errno::EINVAL.to_ret());
-    }
-    xdp_store_bytes(call)
+/// Moves the ends of the packet; false where the block has no room for it.
+pub(super) fn set_range(call: &mut Call<'_>, range: PacketRange) -> bool {
+    let current = call.machine.current_mut();
+    current.is_some_and(|(current, space)| current.placed.move_packet(space, range))
 }
 
-/// Writes packet bytes; `EFAULT` where the packet is shorter
-/// (`bpf_xdp_store_bytes`).
-pub(super) fn xdp_store_bytes(call: &mut Call<'_>) -> Result {
-    let (offset, len) = (call.size(2), call.size(4));
-    let bytes = call.read(3, len)?;
-    let machine = &call.machine;
-    let placed = machine.current().map(|current| &current.placed);
-    let stored = placed.and_then(|placed| placed.store_packet(&machine.space, offset, &bytes));
-    Ok(stored.map_or(Errno::EFAULT.to_ret(), |()| 0))
+/// Type of the program that runs.
+pub(super) fn prog_type(call: &Call<'_>) -> Option<ProgType> {
+    call.machine.current().map(|current| current.prog_type)
 }
 
-/// Adds to the checksum that the device computed, which a packet from a test does
-/// not have (`bpf_csum_update`).
-pub(super) fn csum_update(_call: &mut Call<'_>) -> Result {
-    Ok(Errno::ENOTSUPP.to_ret())
+/// A `u32` field of the context: its block and where it is there. `None` where this
+/// context has no such field.
+pub(super) fn field(call: &Call<'_>, name: &str) -> Option<(Arc<SharedBytes>, usize)> {
+    let current = call.machine.current()?;
+    let kind = current.prog_type.info().context;
+    let (offset, _) = context::layout(kind, context::Machine::HOST)?.find(name)?;
+    let block = block(&call.machine.space, current.placed.context)?;
+    Some((block, usize::try_from(offset).ok()?))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::testing::Bench;
-    use super::*;
-    use crate::spec::ProgType;
-    use crate::spec::helpers::id;
-    use crate::vm::events::Event;
-
-    fn difference(from: &[u8], to: &[u8], seed: u64) -> u64 {
-        let mut bench = Bench::new();
-        let pointers = [from, to].map(|bytes| match bytes {
-            [] => 0,
-            bytes => bench.memory(bytes),
-        });
-        let sizes = [from.len() as u64, to.len() as u64];
-        let args = [pointers[0], sizes[0], pointers[1], sizes[1], seed];
-        bench.call(id::csum_diff, args).unwrap()
+impl Packet<'_> {
+    /// Bytes from the linear part's first one to its last.
+    pub fn linear_len(&self) -> usize {
+        self.range.end.saturating_sub(self.range.data)
     }
 
-    /// What Linux 6.18 returned.
-    #[test]
-    fn a_difference_takes_one_checksum_to_another() {
-        let number = |n: u32| n.to_le_bytes();
-        let (one, all, x) = (number(1), number(u32::MAX), number(0x1234_5678));
-        let four = [one, all, x, [0; 4]].concat();
-        assert_eq!(difference(&[], &one, 0), 1);
-        assert_eq!(difference(&[], &all, 0), 0xffff);
-        assert_eq!(difference(&[], &[0; 8], 0), 0);
-        assert_eq!(difference(&four[..8], &[], 5), 4);
-        assert_eq!(difference(&one, &four[8..], 0), 26_795);
-        assert_eq!(difference(&[], &[], 0x1_0000), 1);
-        assert_eq!(difference(&four, &four, 0), 0xffff);
-        assert_eq!(difference(&[0; 8], &[0; 8], 0), 0xffff);
-        assert_eq!(difference(&[0; 8], &[], 0), 0);
-        assert_eq!(difference(&[], &[], u64::from(u32::MAX)), 0xffff);
-        assert_eq!(difference(&x, &[], 0x9abc_def0), 4353);
-        assert_eq!(difference(&[0; 8], &[], u64::from(u32::MAX)), 0xffff);
-        assert_eq!(difference(&[1; 3], &[], 0), Errno::EINVAL.to_ret());
-        assert_eq!(difference(&[], &[1; 5], 0), Errno::EINVAL.to_ret());
+    /// Bytes in all, fragments included.
+    pub fn len(&self) -> usize {
+        self.linear_len() + self.frags.len()
     }
 
-    #[test]
-    fn packet_bytes_are_stored_whole_or_not_at_all() {
-        let mut bench = Bench::new();
-        let event = Event::packet(vec![0; 64]);
-        let placed = event
-            .place(ProgType::SchedCls, &mut bench.machine.space)
-            .unwrap();
-        bench.machine.enter(ProgType::SchedCls, placed);
-        let from = bench.memory(&[1, 2, 3, 4]);
-        assert_eq!(bench.call(id::skb_store_bytes, [0, 60, from, 4, 0]), Ok(0));
-        assert_eq!(bench.machine.packet_bytes(60, 4), Some(vec![1, 2, 3, 4]));
-        let efault = Errno::EFAULT.to_ret();
-        assert_eq!(
-            bench.call(id::skb_store_bytes, [0, 61, from, 4, 0]),
-            Ok(efault)
-        );
-        let einval = Errno::EINVAL.to_ret();
-        assert_eq!(
-            bench.call(id::skb_store_bytes, [0, 0, from, 4, 4]),
-            Ok(einval)
-        );
+    /// The block's size: the farthest that the end can move to.
+    pub fn block_len(&self) -> usize {
+        self.block.len()
     }
 
-    #[test]
-    fn packet_bytes_are_loaded_whole_or_not_at_all() {
-        let mut bench = Bench::new();
-        let packet: Vec<u8> = (0..64).collect();
-        for (helper, prog_type) in [
-            (id::skb_load_bytes, ProgType::SchedCls),
-            (id::xdp_load_bytes, ProgType::Xdp),
-        ] {
-            let placed = Event::packet(packet.clone())
-                .place(prog_type, &mut bench.machine.space)
-                .unwrap();
-            let context = placed.r1();
-            bench.machine.enter(prog_type, placed);
-            let to = bench.memory(&[0xee; 4]);
-            assert_eq!(bench.call(helper, [context, 60, to, 4]), Ok(0));
-            assert_eq!(bench.bytes(to, 4), [60, 61, 62, 63]);
-            let efault = Errno::EFAULT.to_ret();
-            assert_eq!(bench.call(helper, [context, 61, to, 4]), Ok(efault));
-            assert_eq!(bench.bytes(to, 4), [0; 4]);
-            assert_eq!(bench.call(helper, [context, 1 << 31, to, 4]), Ok(efault));
-            assert!(bench.call(helper, [context, 0, to, 5]).is_err());
+    /// Copies out bytes of the packet; `None` where it has none there.
+    pub fn read(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        if at.checked_add(len)? > self.len() {
+            return None;
         }
+        let linear = len.min(self.linear_len().saturating_sub(at));
+        let mut bytes = match linear {
+            0 => Vec::new(),
+            linear => self.block.copy(self.range.data + at, linear)?,
+        };
+        let at = (at + linear).saturating_sub(self.linear_len());
+        bytes.extend_from_slice(self.frags.get(at..at + (len - linear))?);
+        Some(bytes)
+    }
+
+    /// Overwrites bytes of the packet; `None`, and nothing changed, where it has
+    /// none there.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> Option<()> {
+        if at.checked_add(bytes.len())? > self.len() {
+            return None;
+        }
+        let linear = bytes.len().min(self.linear_len().saturating_sub(at));
+        let (head, tail) = bytes.split_at(linear);
+        if !head.is_empty() {
+            self.block.write(self.range.data + at, head)?;
+        }
+        let at = (at + linear).saturating_sub(self.linear_len());
+        let frags = self.frags.get_mut(at..at + tail.len())?;
+        frags.copy_from_slice(tail);
+        Some(())
+    }
+
+    /// Copies out bytes of the block wherever they lie in it.
+    pub fn read_block(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        self.block.copy(at, len)
+    }
+
+    /// Overwrites bytes of the block wherever they lie in it.
+    pub fn write_block(&self, at: usize, bytes: &[u8]) -> Option<()> {
+        self.block.write(at, bytes)
+    }
+
+    /// Where a header begins in the block, for programs of this type; `None` where
+    /// none was set.
+    pub fn header(&self, prog_type: ProgType, header: Header) -> Option<usize> {
+        let data = self.range.data;
+        match (prog_type, header) {
+            // The packet begins with its Ethernet header ...
+            (ProgType::SchedCls | ProgType::SchedAct, Header::Mac) => Some(data),
+            (ProgType::SchedCls | ProgType::SchedAct, Header::Network) => Some(data + ETH_HLEN),
+            (ProgType::SkSkb | ProgType::SkMsg | ProgType::SkReuseport, _) => None,
+            // ... or lies right behind it.
+            (_, Header::Mac) => data.checked_sub(ETH_HLEN),
+            (_, Header::Network) => Some(data),
+        }
+    }
+
+    /// Bytes from a place in the block to `len` further, where the packet's linear
+    /// part reaches that far.
+    pub fn read_linear(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        if at.checked_add(len)? > self.range.end {
+            return None;
+        }
+        self.read_block(at, len)
     }
 }

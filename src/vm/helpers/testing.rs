@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Call, Callbacks};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType};
-use crate::util::{HelperId, Pc};
+use crate::util::{Errno, HelperId, Pc};
+use crate::vm::events::Event;
 use crate::vm::maps::{self, Map};
 use crate::vm::memory::{Region, SharedBytes};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine, MapHandle, World};
@@ -44,6 +45,31 @@ impl Bench {
             machine: Machine::new(World::default()),
             callback: Box::new(|_, _| Some(0)),
         }
+    }
+
+    /// A machine on which a program of this type runs on an event.
+    pub fn on(prog_type: ProgType, event: &Event) -> Self {
+        let mut bench = Self::new();
+        let placed = event.place(prog_type, &mut bench.machine.space).unwrap();
+        bench.machine.enter(prog_type, placed);
+        bench
+    }
+
+    /// What r1 held when the program began.
+    pub fn context(&self) -> u64 {
+        self.machine.current().unwrap().placed.r1()
+    }
+
+    /// What a helper returns that has to be able to go on.
+    pub fn ok<const N: usize>(&mut self, helper: HelperId, args: [u64; N]) -> u64 {
+        self.call(helper, args).unwrap()
+    }
+
+    /// The error that a helper returns.
+    pub fn errno<const N: usize>(&mut self, helper: HelperId, args: [u64; N]) -> Errno {
+        let returned = self.ok(helper, args).cast_signed();
+        assert!((-4095..0).contains(&returned), "{returned} is no error");
+        Errno(u16::try_from(-returned).unwrap())
     }
 
     /// Calls a helper; arguments that are not given are 0.
