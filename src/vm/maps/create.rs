@@ -102,8 +102,12 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
     }
     let lru = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
     let unallocated = lru && flags.contains(MapFlags::NO_PREALLOC);
-    let unknown = flags.difference(info.flags);
-    if !unknown.is_empty() && !(unallocated && unknown == MapFlags::NO_PREALLOC) {
+    // That one is known, and refused in words of its own below.
+    let unknown = match unallocated {
+        true => flags.difference(info.flags.union(MapFlags::NO_PREALLOC)),
+        false => flags.difference(info.flags),
+    };
+    if !unknown.is_empty() {
         let problem = format!(
             "map_flags has {:#x}, which it does not know",
             unknown.bits()
