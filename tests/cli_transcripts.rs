@@ -41,6 +41,15 @@ impl Step {
         let words = words(self.line.strip_prefix("$ bpflab").expect("a command"));
         let output = command::run(words, &self.input);
         let mut text = String::from_utf8(output.stdout).expect("text");
+        if self.line.contains(" --json") {
+            for line in text.lines() {
+                let json = serde_json::from_str::<serde_json::Value>(line);
+                assert!(
+                    json.is_ok_and(|json| json.is_object()),
+                    "no JSON object: {line}"
+                );
+            }
+        }
         text.push_str(std::str::from_utf8(&output.stderr).expect("text"));
         match output.status.code() {
             Some(0) => {}
@@ -52,7 +61,10 @@ impl Step {
 
     /// The step as it stands in a transcript.
     fn text(&self, output: &str) -> String {
-        let input = self.input.lines().map(|line| format!("> {line}\n"));
+        let input = self
+            .input
+            .lines()
+            .map(|line| format!("> {line}").trim_end().to_owned() + "\n");
         format!("{}\n{}{output}", self.line, input.collect::<String>())
     }
 }
@@ -119,8 +131,8 @@ fn block(text: &str, wrong: &mut Vec<String>, ran: &mut usize) -> String {
                 line: line.to_owned(),
                 ..Step::default()
             }),
-            Some(step) if step.expected.is_empty() && line.starts_with("> ") => {
-                step.input.push_str(&line[2..]);
+            Some(step) if step.expected.is_empty() && (line == ">" || line.starts_with("> ")) => {
+                step.input.push_str(line[1..].trim_start());
                 step.input.push('\n');
             }
             Some(step) => {

@@ -25,7 +25,9 @@ use crate::vm::World;
 use crate::vm::events::parse_hex;
 use crate::vm::memory::{Region, SharedBytes};
 
-/// Run the program on standard input, as a plugin of the bpf_conformance suite
+/// Run a program as a plugin of the bpf_conformance suite
+///
+/// The program is read from the standard input; r0 is printed, both in hexadecimal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpf_conformance_runner --test_file_directory tests --plugin_path $(which bpflab) \\

@@ -9,8 +9,10 @@ use super::input::KernelArguments;
 use super::printer::Printer;
 use crate::report::Listing;
 
-/// Print the instructions of programs in the kernel's text, relocated, with the names
-/// of maps, helpers and kernel functions
+/// Print the instructions of programs
+///
+/// In the kernel's text, relocated, with the names of maps, helpers, kernel functions
+/// and global variables.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab disasm prog.bpf.o

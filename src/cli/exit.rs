@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::harness::Error;
-use crate::object::ObjectError;
+use crate::object::{ObjectError, Problem};
 use crate::vm::events::EventError;
 
 /// The exit codes, which scripts rely on.
@@ -55,13 +55,19 @@ impl Failure {
 
 impl From<ObjectError> for Failure {
     fn from(error: ObjectError) -> Self {
-        Self::bad(error)
+        // The library's message names its functions; here they are options.
+        let options = match error.problem() {
+            Problem::Unresolved(_) => "; here that is --ksym or --kconfig",
+            _ => "",
+        };
+        Self::bad(format!("{error}{options}"))
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let exit = match &error {
+        let exit = match error {
+            Error::Object(error) => return error.into(),
             Error::Fault(_) => Exit::No,
             // Another kernel, or a file that describes it, would know the event.
             Error::Event(EventError::NoLayout { .. }) => Exit::Unavailable,

@@ -12,7 +12,10 @@ use crate::btf::Btf;
 use crate::object::{Object, Target};
 use crate::report::Inspection;
 
-/// Show what is in an object: programs, maps, global variables, externs, relocations
+/// Show what is in an object
+///
+/// Programs, maps, global variables, externs, relocations, notes on what was skipped;
+/// or its BTF as C declarations.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab inspect prog.bpf.o

@@ -28,7 +28,7 @@ use printer::Printer;
 )]
 struct Cli {
     /// Print JSON, one value a line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     json: bool,
     #[command(subcommand)]
     verb: Verb,

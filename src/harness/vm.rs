@@ -13,7 +13,7 @@ use crate::vm::{HelperProblem, Machine, MapHandle, World};
 
 /// A machine with programs in it.
 ///
-/// ```no_run
+/// ```
 /// use bpflab::{Object, Vm};
 ///
 /// # fn main() -> bpflab::Result<()> {
@@ -104,7 +104,7 @@ impl Vm {
     /// without `bpf_`. It gets the arguments, reads and writes memory that they
     /// point to through checked copies, and returns r0.
     ///
-    /// ```no_run
+    /// ```
     /// # fn main() -> bpflab::Result<()> {
     /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
     /// vm.mock_helper("bpf_get_stackid", |call| Ok(call.arg(3) + 7))?;

@@ -148,10 +148,7 @@ impl Run<'_> {
             self.executed += 1;
             let next = match insn {
                 Insn::Call(target) => self.call(machine, at, insn, target)?,
-                Insn::CallReg { target } => {
-                    let to = self.function(machine, at, self.reg(target))?;
-                    self.call_subprogram(machine, at, to)?
-                }
+                Insn::CallReg { target } => self.call_register(machine, at, self.reg(target))?,
                 Insn::MayGoto { off } => self.may_goto(at, off),
                 Insn::Exit => Next::Exit,
                 insn => match self.operate(machine, at, insn) {
@@ -186,6 +183,22 @@ impl Run<'_> {
             CallTarget::Helper(helper) => self.call_helper(machine, at, helper),
             CallTarget::Kfunc { id, .. } => Err(self.fault(at, FaultKind::Kfunc(id))),
         }
+    }
+
+    /// `callx`: the register holds a function's address or, as other runtimes have
+    /// it, the number of a helper.
+    fn call_register(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        register: u64,
+    ) -> Result<Next, Box<Fault>> {
+        let helper = u32::try_from(register).map(HelperId).ok();
+        if let Some(helper) = helper.filter(|id| helpers::helper(*id).is_some()) {
+            return self.call_helper(machine, at, helper);
+        }
+        let to = self.function(machine, at, register)?;
+        self.call_subprogram(machine, at, to)
     }
 
     fn call_subprogram(

@@ -324,7 +324,7 @@ impl fmt::Display for Inspection {
             Some(btf) => about.row([
                 "BTF".to_owned(),
                 format!(
-                    "{} types, {} bytes of strings, {} functions, {} lines",
+                    "{} types, {} bytes of strings, functions: {}, lines: {}",
                     btf.types, btf.string_bytes, btf.functions, btf.lines
                 ),
             ]),

@@ -34,7 +34,7 @@ pub struct ListedInsn<'p> {
     pub comment: Option<String>,
     /// The line of C that it comes from.
     pub source: Option<ListedLine<'p>>,
-    /// Whether it is the first instruction of that line.
+    /// Whether the instruction before it comes from another line.
     #[serde(skip)]
     begins_line: bool,
 }
@@ -85,9 +85,15 @@ impl<'p> Listing<'p> {
                     )
                 }
             };
-            let at = program
-                .lines
-                .binary_search_by_key(&pc.0, |line| line.insn_off);
+            let source = program.source(pc).filter(|line| line.line > 0);
+            let source = source.map(|line| ListedLine {
+                file: line.file,
+                line: line.line,
+                column: line.column,
+                text: line.text.trim(),
+            });
+            let before = listed.last().and_then(|insn: &ListedInsn<'_>| insn.source);
+            let place = |line: ListedLine<'p>| (line.file, line.line);
             listed.push(ListedInsn {
                 program: &program.name,
                 function: program.subprogram(pc).map_or("", |sub| &sub.name),
@@ -95,16 +101,8 @@ impl<'p> Listing<'p> {
                 text,
                 bytes: hex(&bytes),
                 comment,
-                source: program
-                    .source(pc)
-                    .filter(|line| line.line > 0)
-                    .map(|line| ListedLine {
-                        file: line.file,
-                        line: line.line,
-                        column: line.column,
-                        text: line.text.trim(),
-                    }),
-                begins_line: at.is_ok(),
+                source,
+                begins_line: before.map(place) != source.map(place),
             });
         }
         listed

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::datum::{Datum, hex};
-use crate::btf::{Btf, Kind};
+use crate::btf::{Btf, Kind, Type};
 use crate::program::MapDef;
 use crate::util::TypeId;
 use crate::vm::Output;
@@ -17,12 +17,14 @@ use crate::vm::Output;
 ///
 /// 1. of the type that was given for its map ([`RecordTypes::set`]);
 /// 2. of the value type that the map declares, if that is a struct or union;
-/// 3. of the struct called `event`, if the object has one of the record's size.
+/// 3. of the struct of the record's size that is called `event` or that a global
+///    variable points to, if there is one such struct: `const struct event *unused` is
+///    how authors keep the type in BTF.
 #[derive(Debug, Clone, Default)]
 pub struct RecordTypes {
     btf: Option<Btf>,
     of_map: FxHashMap<String, TypeId>,
-    event: Option<TypeId>,
+    kept: Vec<TypeId>,
 }
 
 impl RecordTypes {
@@ -43,7 +45,18 @@ impl RecordTypes {
                 types.of_map.insert(map.name.clone(), ty);
             }
         }
-        types.event = btf.find("event", Kind::Struct).map(|ty| ty.id());
+        let pointed_to = |variable: Type<'_>| {
+            let pointer = btf.resolve(variable.target_id()?).ok()?;
+            let target = btf.resolve(pointer.target_id()?).ok()?;
+            (pointer.kind() == Kind::Ptr && target.kind() == Kind::Struct).then_some(target.id())
+        };
+        let variables = btf.own_types().filter(|ty| ty.kind() == Kind::Var);
+        types.kept = variables.filter_map(pointed_to).collect();
+        types
+            .kept
+            .extend(btf.find("event", Kind::Struct).map(|ty| ty.id()));
+        types.kept.sort_unstable();
+        types.kept.dedup();
         types
     }
 
@@ -74,7 +87,15 @@ impl RecordTypes {
         let size_of = |ty| btf.size_of(ty).ok().map(|size| size as usize);
         let known = self.of_map.get(map).copied();
         let known = known.filter(|ty| size_of(*ty).is_some_and(|size| size <= data.len()));
-        let ty = known.or_else(|| self.event.filter(|ty| size_of(*ty) == Some(data.len())))?;
+        let mut fitting = self
+            .kept
+            .iter()
+            .filter(|ty| size_of(**ty) == Some(data.len()));
+        let ty = match (known, fitting.next(), fitting.next()) {
+            (Some(ty), ..) => ty,
+            (None, Some(ty), None) => *ty,
+            _ => return None,
+        };
         Some(Datum::new(Some(btf), Some(ty), data))
     }
 }
@@ -166,5 +187,54 @@ impl fmt::Display for OutputRow {
             Self::Lost { map, errno } => writeln!(f, "{map}: a record was lost: {errno}"),
             Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::{Builder, Encoding, Linkage, Member};
+    use crate::spec::MapType;
+
+    /// A struct of one number of `size` bytes.
+    fn record(builder: &mut Builder, name: &str, size: u8) -> TypeId {
+        let number = builder.int("number", size, Encoding::Unsigned);
+        let member = Member {
+            name: "n",
+            ty: number,
+            bit_offset: 0,
+            bitfield: None,
+        };
+        builder.structure(name, size.into(), &[member])
+    }
+
+    #[test]
+    fn a_record_is_of_the_type_that_fits() {
+        let mut builder = Builder::new();
+        record(&mut builder, "event", 4);
+        let kept = record(&mut builder, "started", 8);
+        let constant = builder.constant(kept);
+        let pointer = builder.ptr(constant);
+        builder.variable("unused", pointer, Linkage::Global);
+        let of_map = record(&mut builder, "of_map", 2);
+        let btf = builder.build().unwrap();
+        let mut map = MapDef::new("typed", MapType::Ringbuf, 0, 0, 4096);
+        map.value_type = Some(of_map);
+
+        let mut types = RecordTypes::new(Some(&btf), &[map]);
+        let shown = |types: &RecordTypes, map: &str, len: usize| {
+            let value = types.decode(map, &vec![1; len]);
+            value.map(|value| value.to_string())
+        };
+        assert_eq!(shown(&types, "any", 4).as_deref(), Some("{n: 16843009}"));
+        assert_eq!(
+            shown(&types, "any", 8).as_deref(),
+            Some("{n: 72340172838076673}")
+        );
+        assert_eq!(shown(&types, "any", 3), None);
+        // A map's own type may be followed by more.
+        assert_eq!(shown(&types, "typed", 4).as_deref(), Some("{n: 257}"));
+        assert!(types.set("typed", "struct event") && !types.set("typed", "struct nothing"));
+        assert_eq!(shown(&types, "typed", 8).as_deref(), Some("{n: 16843009}"));
     }
 }

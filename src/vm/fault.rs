@@ -217,7 +217,7 @@ impl fmt::Display for Fault {
             if source.column > 0 {
                 write!(f, ":{}", source.column)?;
             }
-            write!(f, ": {}", source.text)?;
+            write!(f, ": {}", source.text.trim())?;
         }
         if let Some(access) = &self.core_access {
             write!(f, "\n  where C accesses {access}")?;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::arguments::Arguments;
+use super::setup;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::input::KernelArguments;
 use crate::cli::printer::Printer;
 use crate::harness::{Error, Vm};
-use crate::object::cases::{Case, Cases};
+use crate::object::cases::{Case, CaseError, Cases};
 use crate::vm::World;
 use crate::vm::events::Event;
 
@@ -42,7 +43,7 @@ struct Count {
 
 pub(super) fn run(
     file: &Path,
-    kernel: &KernelArguments,
+    arguments: &Arguments,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
     let opened = if file.as_os_str() == "-" {
@@ -50,10 +51,13 @@ pub(super) fn run(
     } else {
         Cases::open(file)
     };
-    let mut cases = opened.map_err(Failure::bad)?;
-    if let Some(btf) = kernel.btf()? {
+    // Not a line, the file itself can't be read.
+    let unreadable = |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
+    let mut cases = opened.map_err(unreadable)?;
+    if let Some(btf) = arguments.kernel.btf()? {
         cases.set_kernel(btf);
     }
+    let world = setup::world(&arguments.world)?;
     let mut count = Count::default();
     while let Some(case) = cases.next() {
         count.cases += 1;
@@ -68,7 +72,7 @@ pub(super) fn run(
             count.without_runs += 1;
             continue;
         }
-        for row in runs(&mut cases, &case) {
+        for row in runs(&mut cases, &case, world.clone()) {
             count.show(row, printer)?;
         }
     }
@@ -91,7 +95,7 @@ pub(super) fn run(
 
 /// Runs a case: its program is loaded once, and finds its maps in each run as the one
 /// before left them.
-fn runs(cases: &mut Cases, case: &Case) -> Vec<CaseRow> {
+fn runs(cases: &mut Cases, case: &Case, world: World) -> Vec<CaseRow> {
     let id = Some(name(case));
     // Nothing that runs asks for BTF: a case without its file runs like the others.
     let known = cases.program(case).or_else(|error| {
@@ -108,7 +112,7 @@ fn runs(cases: &mut Cases, case: &Case) -> Vec<CaseRow> {
         Err(error) => return vec![CaseRow::broken(id, error)],
     };
     let prog_type = program.prog_type;
-    let mut vm = Vm::with_world(World::default());
+    let mut vm = Vm::with_world(world);
     let loaded = vm.load_programs(&program.maps.clone(), vec![program]);
     let handle = match loaded.as_deref() {
         Ok([handle, ..]) => *handle,

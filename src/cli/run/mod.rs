@@ -1,149 +1,20 @@
 //! `bpflab run`: programs run on events, and what comes of it is shown.
 
+mod arguments;
 mod cases;
 mod lines;
 mod options;
 mod session;
 mod setup;
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
+pub(super) use arguments::{Arguments, Engine};
 
 use super::exit::{Exit, Failure};
-use super::input::KernelArguments;
 use super::printer::Printer;
-
-/// Run programs on events, and print what they return, what they give out and what is
-/// in their maps
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Without --event a program runs on the event that its section names; those that run on
-packets get --data or 64 zero bytes, others the context of their type, all zero.
-
-Examples:
-  bpflab run write_hist.bpf.o --set 'args[2]=4096'
-  bpflab run write_hist.bpf.o --events writes.jsonl     a line each: {\"args[2]\":4096}
-  bpflab run prog.bpf.o --event sched/sched_process_exec --set filename=/bin/ls --comm ls
-  bpflab run filter.bpf.o --data packet.bin --repeat 100000
-  bpflab run prog.bpf.o handle_exec --global min_ns=1000 --json
-  bpflab run --cases cases.jsonl.xz")]
-pub(super) struct Arguments {
-    /// Object file
-    #[arg(value_name = "OBJ", required_unless_present = "cases")]
-    object: Option<PathBuf>,
-    /// Program to run, by the name of its C function [default: all that the event fires]
-    #[arg(value_name = "PROGRAM")]
-    program: Option<String>,
-    #[command(flatten)]
-    kernel: KernelArguments,
-    #[command(flatten)]
-    event: EventArguments,
-    #[command(flatten)]
-    world: WorldArguments,
-    /// Set a global variable, or a part of one, before the object is loaded
-    #[arg(long, value_name = "NAME=VALUE")]
-    global: Vec<String>,
-    /// Engine that runs the programs
-    #[arg(long, value_enum, default_value_t = Engine::Checked)]
-    engine: Engine,
-    /// Run N times on each event, and print the time per run
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    repeat: Option<u32>,
-    #[command(flatten)]
-    output: OutputArguments,
-    /// Run the cases of a file (JSON lines, plain, gzip or xz; - for standard input) and
-    /// compare what they return with what they expect
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = [
-            "object", "program", "event", "set", "events", "format", "data", "global", "repeat",
-            "map", "hist", "record", "kconfig", "ksym",
-        ]
-    )]
-    cases: Option<PathBuf>,
-}
-
-/// What fires.
-#[derive(Debug, Args)]
-struct EventArguments {
-    /// Event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function
-    #[arg(long, value_name = "GROUP/NAME")]
-    event: Option<String>,
-    /// Set a field of the event: a number, text, \"text\", hex:BYTES, [1, 2]; fields go by
-    /// the names of the format file and of BTF (count, args[2])
-    #[arg(long, value_name = "FIELD=VALUE")]
-    set: Vec<String>,
-    /// Fire once for each line of a file (- for standard input): a JSON object of fields,
-    /// beside which @event, @pid, @tid, @uid, @comm, @cpu, @ns may stand
-    #[arg(long, value_name = "FILE")]
-    events: Option<PathBuf>,
-    /// Lay the tracepoint out as this tracefs format file says
-    #[arg(long, value_name = "FILE", requires = "event")]
-    format: Option<PathBuf>,
-    /// Packet, or context in bytes: a file, or hexadecimal digits
-    #[arg(long, value_name = "FILE|HEX", conflicts_with = "event")]
-    data: Option<String>,
-}
-
-/// What programs see of the world.
-#[derive(Debug, Args)]
-struct WorldArguments {
-    /// Process id of the current task [default: 1000]
-    #[arg(long, value_name = "N")]
-    pid: Option<u32>,
-    /// Thread id, where it is not the process's
-    #[arg(long, value_name = "N")]
-    tid: Option<u32>,
-    /// User id of the current task [default: 1000]
-    #[arg(long, value_name = "N")]
-    uid: Option<u32>,
-    /// Command name of the current task [default: bpflab]
-    #[arg(long, value_name = "NAME")]
-    comm: Option<String>,
-    /// CPU that the events fire on [default: 0]
-    #[arg(long, value_name = "N")]
-    cpu: Option<u32>,
-    /// Number of CPUs, 1 to 4096
-    #[arg(long, value_name = "N", default_value_t = 4,
-          value_parser = clap::value_parser!(u32).range(1..=4096))]
-    cpus: u32,
-    /// Monotonic clock, in nanoseconds since boot
-    #[arg(long, value_name = "NS")]
-    ns: Option<u64>,
-    /// Seed of bpf_get_prandom_u32
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-}
-
-/// What is shown.
-#[derive(Debug, Args)]
-struct OutputArguments {
-    /// Print only this map (repeatable) [default: all that programs may have changed]
-    #[arg(long, value_name = "NAME")]
-    map: Vec<String>,
-    /// Print a map as a histogram: log2 (slot n counts 2^n to 2^(n+1)-1), hist (of
-    /// bpftrace), MIN:STEP (linear), or none to print its entries [default: log2 if the
-    /// name says hist or dist]
-    #[arg(long, value_name = "MAP[=BUCKETS]")]
-    hist: Vec<String>,
-    /// Decode the records of a ring or perf buffer as this type
-    /// [default: the map's value type, or `struct event` if it has their size]
-    #[arg(long, value_name = "MAP=TYPE")]
-    record: Vec<String>,
-}
-
-/// An engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Engine {
-    /// The checked interpreter: runs any program, judges every access
-    Checked,
-}
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     match (&arguments.cases, &arguments.object) {
-        (Some(file), _) => cases::run(file, &arguments.kernel, printer),
+        (Some(file), _) => cases::run(file, arguments, printer),
         (None, Some(object)) => session::run(object, arguments, printer),
         (None, None) => Err(Failure::bad("an object file or --cases FILE is needed")),
     }

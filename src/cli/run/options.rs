@@ -1,9 +1,11 @@
 //! Values of options that have a small language of their own.
 
+use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 
-use super::OutputArguments;
+use super::arguments::OutputArguments;
 use crate::cli::exit::Failure;
+use crate::object::Object;
 use crate::report::{Buckets, HistogramRule, RecordTypes};
 use crate::vm::events::FieldValue;
 
@@ -36,19 +38,17 @@ pub(super) fn global_value(name: &str, text: &str) -> Result<Json, Failure> {
     })
 }
 
-/// How a map is shown, by what `--hist` says of it.
-pub(super) fn histogram_rule(
+/// How the maps are shown of which `--hist` says it, by their names.
+pub(super) fn histogram_rules(
     output: &OutputArguments,
-    map: &str,
-) -> Result<HistogramRule, Failure> {
-    let mut rule = HistogramRule::Guess;
-    for option in &output.hist {
-        let (name, buckets) = option.split_once('=').unwrap_or((option, "log2"));
-        if name == map {
-            rule = buckets_of(option, buckets)?;
-        }
-    }
-    Ok(rule)
+    object: &Object,
+) -> Result<FxHashMap<String, HistogramRule>, Failure> {
+    let rules = output.hist.iter().map(|option| {
+        let (map, buckets) = option.split_once('=').unwrap_or((option, "log2"));
+        let map = object.map(map)?.name.clone();
+        Ok((map, buckets_of(option, buckets)?))
+    });
+    rules.collect()
 }
 
 fn buckets_of(option: &str, text: &str) -> Result<HistogramRule, Failure> {
@@ -69,21 +69,22 @@ fn buckets_of(option: &str, text: &str) -> Result<HistogramRule, Failure> {
     })
 }
 
-/// Takes the types that `--record` gives.
+/// The types of the object's records, and those that `--record` gives.
 pub(super) fn record_types(
     output: &OutputArguments,
-    types: &mut RecordTypes,
-) -> Result<(), Failure> {
+    object: &Object,
+) -> Result<RecordTypes, Failure> {
+    let mut types = RecordTypes::new(object.btf(), object.maps());
     for option in &output.record {
         let (map, name) = assignment("--record", option)?;
-        if !types.set(map, name) {
+        if !types.set(&object.map(map)?.name, name) {
             return Err(Failure::bad(format!(
                 "--record {option}: the object's BTF has no type '{name}'; clang keeps a \
                  struct that a global variable or a map refers to"
             )));
         }
     }
-    Ok(())
+    Ok(types)
 }
 
 #[cfg(test)]

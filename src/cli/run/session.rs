@@ -3,16 +3,20 @@
 
 use std::path::Path;
 
+use super::arguments::{Arguments, OutputArguments};
 use super::lines::{Line, Lines};
-use super::options::{histogram_rule, record_types};
+use super::options::{histogram_rules, record_types};
 use super::setup::{self, Shot};
-use super::{Arguments, OutputArguments};
+use rustc_hash::FxHashMap;
+
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::harness::{MapView, Repeated, Vm};
 use crate::program::MapOrigin;
-use crate::report::{EventTally, FaultRow, MapContents, OutputRow, ProgramTally, RecordTypes};
+use crate::report::{
+    EventTally, FaultRow, HistogramRule, MapContents, OutputRow, ProgramTally, RecordTypes,
+};
 use crate::spec::MapType;
 use crate::vm::ProgramHandle;
 use crate::vm::events::{Event, EventKind};
@@ -27,12 +31,14 @@ struct Session<'a> {
     object: String,
     btf: Option<Btf>,
     types: RecordTypes,
+    histograms: FxHashMap<String, HistogramRule>,
     /// Ring buffers fill up unless somebody reads.
     has_rings: bool,
     programs: Vec<(ProgramHandle, ProgramTally)>,
     events: Vec<EventTally>,
     /// Programs that faulted: they don't run again, the others go on.
     faulted: Vec<ProgramHandle>,
+    exit: Exit,
 }
 
 pub(super) fn run(
@@ -42,8 +48,12 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let object = setup::open(path, arguments)?;
     let btf = object.btf().cloned();
-    let mut types = RecordTypes::new(btf.as_ref(), object.maps());
-    record_types(&arguments.output, &mut types)?;
+    let output = &arguments.output;
+    let types = record_types(output, &object)?;
+    let histograms = histogram_rules(output, &object)?;
+    for name in &output.map {
+        object.map(name)?;
+    }
     let has_rings = object
         .maps()
         .iter()
@@ -55,23 +65,27 @@ pub(super) fn run(
         object: path.display().to_string(),
         btf,
         types,
+        histograms,
         has_rings,
         programs: Vec::new(),
         events: Vec::new(),
         faulted: Vec::new(),
+        exit: Exit::Fine,
     };
     session.fire_all()?;
     session.show_results()?;
     session.show_maps()?;
-    let fine = session.faulted.is_empty();
-    Ok(if fine { Exit::Fine } else { Exit::No })
+    Ok(session.exit)
 }
 
 impl Session<'_> {
     /// Fires what was asked for.
     fn fire_all(&mut self) -> Result<(), Failure> {
         let name = self.arguments.event.event.as_deref();
-        let default = setup::shots(&mut self.vm, self.arguments, name)?;
+        let (default, failures) = setup::shots(&mut self.vm, self.arguments, name)?;
+        for failure in failures {
+            self.exit = self.exit.max(self.printer.failure(failure)?);
+        }
         let Some(file) = &self.arguments.event.events else {
             return self.fire(&default, &Line::default());
         };
@@ -83,7 +97,8 @@ impl Session<'_> {
                 .map_err(|error| lines.error(error))?;
             if known.iter().all(|(name, _)| *name != line.event) {
                 let shots = setup::shots(&mut self.vm, self.arguments, line.event.as_deref());
-                known.push((line.event.clone(), shots.map_err(|error| lines.at(error))?));
+                let (shots, _) = shots.map_err(|error| lines.at(error))?;
+                known.push((line.event.clone(), shots));
             }
             for (_, shots) in known.iter().filter(|(name, _)| *name == line.event) {
                 self.fire(shots, &line).map_err(|error| lines.at(error))?;
@@ -170,6 +185,7 @@ impl Session<'_> {
             .add(event.name(), &repeated.returned, insns, elapsed);
         if let Some(fault) = repeated.fault {
             self.faulted.push(program);
+            self.exit = self.exit.max(Exit::No);
             if self.printer.is_json() {
                 self.printer.row(&FaultRow::new(&fault))?;
             }
@@ -195,7 +211,7 @@ impl Session<'_> {
 
     /// Only tracepoints pass events on.
     fn note_event(&mut self, event: &Event, fired: u64, passed: u64) {
-        if event.kind() != EventKind::Tracepoint {
+        if event.kind() != EventKind::Tracepoint || fired == 0 {
             return;
         }
         let known = self
@@ -224,13 +240,9 @@ impl Session<'_> {
 
     fn show_maps(&mut self) -> Result<(), Failure> {
         let output = &self.arguments.output;
-        for name in &output.map {
-            if !self.vm.maps().any(|map| is_named(&map, name)) {
-                self.vm.map(name)?;
-            }
-        }
         for map in self.vm.maps().filter(|map| is_shown(map, output)) {
-            let rule = histogram_rule(output, &map.def().name)?;
+            let rule = self.histograms.get(&map.def().name);
+            let rule = rule.copied().unwrap_or_default();
             if let Some(contents) = MapContents::new(&map, self.btf.as_ref(), rule)? {
                 if !self.printer.is_json() {
                     self.printer.text("\n")?;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::arguments::{Arguments, WorldArguments};
 use super::options::{assignment, global_value};
-use super::{Arguments, WorldArguments};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;
 use crate::harness::{Error, Vm};
@@ -58,7 +58,8 @@ pub(super) fn machine(object: Object, arguments: &Arguments) -> Result<Vm, Failu
     Ok(vm)
 }
 
-fn world(given: &WorldArguments) -> Result<World, Failure> {
+/// The world that was asked for.
+pub(super) fn world(given: &WorldArguments) -> Result<World, Failure> {
     let mut world = World::with_cpus(given.cpus);
     world.random().seed(given.seed);
     if let Some(cpu) = given.cpu {
@@ -89,26 +90,27 @@ fn world(given: &WorldArguments) -> Result<World, Failure> {
     Ok(world)
 }
 
-/// The events that are to fire, each once, with their programs. `name` is an event
-/// that was asked for by name; otherwise each program's own fires.
+/// The events that are to fire, each once, with their programs, and why some programs
+/// have none. `name` is an event that was asked for by name; otherwise each program's
+/// own fires.
+///
+/// # Errors
+/// No program has an event.
 pub(super) fn shots(
     vm: &mut Vm,
     arguments: &Arguments,
     name: Option<&str>,
-) -> Result<Vec<Shot>, Failure> {
-    let selected = select(vm, arguments.program.as_deref(), name)?;
+) -> Result<(Vec<Shot>, Vec<Failure>), Failure> {
     let mut shots: Vec<Shot> = Vec::new();
-    for handle in selected {
-        let Some(program) = vm.program(handle).cloned() else {
-            continue;
+    let mut failures = Vec::new();
+    for handle in select(vm, arguments.program.as_deref(), name)? {
+        let event = match event_of(vm, handle, name, arguments) {
+            Ok(event) => event,
+            Err(failure) => {
+                failures.push(failure);
+                continue;
+            }
         };
-        let mut event = match &arguments.event.data {
-            Some(data) => Event::input(program.prog_type, bytes(data)?),
-            None => event_for(vm, &program, name, arguments)?,
-        };
-        for given in &arguments.event.set {
-            event = event.assign(given)?;
-        }
         // Bytes and packets mean something else to each type of program.
         match shots
             .iter_mut()
@@ -121,7 +123,32 @@ pub(super) fn shots(
             }),
         }
     }
-    Ok(shots)
+    match (shots.is_empty(), failures.pop()) {
+        (true, Some(failure)) => Err(failure),
+        (_, last) => {
+            failures.extend(last);
+            Ok((shots, failures))
+        }
+    }
+}
+
+/// The event that a program runs on, with its fields set.
+fn event_of(
+    vm: &mut Vm,
+    handle: ProgramHandle,
+    name: Option<&str>,
+    arguments: &Arguments,
+) -> Result<Event, Failure> {
+    let program = vm.program(handle).cloned();
+    let program = program.ok_or_else(|| Failure::bad("no such program"))?;
+    let mut event = match &arguments.event.data {
+        Some(data) => Event::input(program.prog_type, bytes(data)?),
+        None => layout_of(vm, &program, name, arguments)?,
+    };
+    for given in &arguments.event.set {
+        event = event.assign(given)?;
+    }
+    Ok(event)
 }
 
 /// The programs that run: the one that was asked for, or those that `event` fires, or
@@ -153,8 +180,8 @@ fn select(
     Ok(found)
 }
 
-/// The event that a program runs on, from whatever knows its layout.
-fn event_for(
+/// The event that a program runs on, all zero, from whatever knows its layout.
+fn layout_of(
     vm: &mut Vm,
     program: &Program,
     name: Option<&str>,

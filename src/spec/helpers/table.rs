@@ -50,7 +50,7 @@ macro_rules! for_each_helper {
             8 get_smp_processor_id = environment::get_smp_processor_id, "u32 " "void" [] {
                 () -> Integer, [FASTCALL] for [TRACING LWT TC XDP];
                 () -> Integer, [] for [ALL]; }
-            9 skb_store_bytes = none,
+            9 skb_store_bytes = packet::skb_store_bytes,
                 "long " "struct sk_buff *skb, u32 offset, const void *from, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
             10 l3_csum_replace = none,
@@ -125,7 +125,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
             39 skb_pull_data = none, "long " "struct sk_buff *skb, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [LWT TC SK_SKB]; }
-            40 csum_update = none, "s64 " "struct sk_buff *skb, __wsum csum" [] {
+            40 csum_update = packet::csum_update, "s64 " "struct sk_buff *skb, __wsum csum" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             41 set_hash_invalid = none, "void " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC LWT_XMIT]; }
@@ -230,19 +230,19 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_REUSEPORT]; }
             83 skb_ancestor_cgroup_id = none, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC CGROUP_SKB]; }
-            84 sk_lookup_tcp = none,
+            84 sk_lookup_tcp = socket::lookup,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            85 sk_lookup_udp = none,
+            85 sk_lookup_udp = socket::lookup,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            86 sk_release = none, "long " "void *sock" [] {
+            86 sk_release = socket::release, "long " "void *sock" [] {
                 (PtrToBtfIdSockCommon|OBJ_RELEASE) -> Integer,
                     [] for [TC XDP CGROUP_SKB SK_SKB CGROUP_SOCK_ADDR SK_LOOKUP]; }
             87 map_push_elem = maps::push_elem, "long " "struct bpf_map *map, const void *value, u64 flags" [] {
@@ -261,15 +261,15 @@ macro_rules! for_each_helper {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            95 sk_fullsock = none, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
+            95 sk_fullsock = socket::fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            96 tcp_sock = none, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
+            96 tcp_sock = socket::none_such, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToTcpSock|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB SOCK_OPS CGROUP_SOCKOPT]; }
             97 skb_ecn_set_ce = none, "long " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
-            98 get_listener_sock = none, "struct bpf_sock *" "struct bpf_sock *sk" [] {
+            98 get_listener_sock = socket::none_such, "struct bpf_sock *" "struct bpf_sock *sk" [] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            99 skc_lookup_tcp = none,
+            99 skc_lookup_tcp = socket::lookup,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSockCommon|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
@@ -517,7 +517,7 @@ macro_rules! for_each_helper {
                 (PtrToBtfId(xdp_buff)) -> Integer, [] for [BTF_TRACING LSM SYSCALL]; }
             189 xdp_load_bytes = packet::load_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [XDP]; }
-            190 xdp_store_bytes = none, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
+            190 xdp_store_bytes = packet::xdp_store_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [XDP]; }
             191 copy_from_user_task = none,
                 "long " "void *dst, u32 size, const void *user_ptr, struct task_struct *tsk, u64 flags" [] {

@@ -328,6 +328,19 @@ impl Placed {
         bytes.copy(start, len)
     }
 
+    /// Overwrites bytes of the packet, `at` bytes from where it begins, as helpers
+    /// do for programs that may not; `None`, and nothing written, past its end.
+    pub fn store_packet(&self, space: &Space, at: usize, from: &[u8]) -> Option<()> {
+        let packet = self.packet.as_ref()?;
+        let range = self.packet_range(space)?;
+        let start = range.data.checked_add(at)?;
+        if start.checked_add(from.len())? > range.end {
+            return None;
+        }
+        let (bytes, _) = block(space, packet.region)?;
+        bytes.write(start, from)
+    }
+
     /// The region behind another pointer of the context: `sk`, `flow_keys`.
     #[must_use]
     pub fn other(&self, name: &str) -> Option<Address> {

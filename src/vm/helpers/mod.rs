@@ -14,6 +14,7 @@ mod output;
 mod packet;
 mod print;
 mod probe;
+mod socket;
 mod string;
 mod task;
 #[cfg(test)]

@@ -53,6 +53,33 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
     }
 }
 
+/// Writes packet bytes (`bpf_skb_store_bytes`).
+pub(super) fn skb_store_bytes(call: &mut Call<'_>) -> Result {
+    /// `BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH`.
+    const FLAGS: u64 = 1 | 2;
+    if call.arg(5) & !FLAGS != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    xdp_store_bytes(call)
+}
+
+/// Writes packet bytes; `EFAULT` where the packet is shorter
+/// (`bpf_xdp_store_bytes`).
+pub(super) fn xdp_store_bytes(call: &mut Call<'_>) -> Result {
+    let (offset, len) = (call.size(2), call.size(4));
+    let bytes = call.read(3, len)?;
+    let machine = &call.machine;
+    let placed = machine.current().map(|current| &current.placed);
+    let stored = placed.and_then(|placed| placed.store_packet(&machine.space, offset, &bytes));
+    Ok(stored.map_or(Errno::EFAULT.to_ret(), |()| 0))
+}
+
+/// Adds to the checksum that the device computed, which a packet from a test does
+/// not have (`bpf_csum_update`).
+pub(super) fn csum_update(_call: &mut Call<'_>) -> Result {
+    Ok(Errno::ENOTSUPP.to_ret())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::Bench;
@@ -92,6 +119,29 @@ mod tests {
         assert_eq!(difference(&[0; 8], &[], u64::from(u32::MAX)), 0xffff);
         assert_eq!(difference(&[1; 3], &[], 0), Errno::EINVAL.to_ret());
         assert_eq!(difference(&[], &[1; 5], 0), Errno::EINVAL.to_ret());
+    }
+
+    #[test]
+    fn packet_bytes_are_stored_whole_or_not_at_all() {
+        let mut bench = Bench::new();
+        let event = Event::packet(vec![0; 64]);
+        let placed = event
+            .place(ProgType::SchedCls, &mut bench.machine.space)
+            .unwrap();
+        bench.machine.enter(ProgType::SchedCls, placed);
+        let from = bench.memory(&[1, 2, 3, 4]);
+        assert_eq!(bench.call(id::skb_store_bytes, [0, 60, from, 4, 0]), Ok(0));
+        assert_eq!(bench.machine.packet_bytes(60, 4), Some(vec![1, 2, 3, 4]));
+        let efault = Errno::EFAULT.to_ret();
+        assert_eq!(
+            bench.call(id::skb_store_bytes, [0, 61, from, 4, 0]),
+            Ok(efault)
+        );
+        let einval = Errno::EINVAL.to_ret();
+        assert_eq!(
+            bench.call(id::skb_store_bytes, [0, 0, from, 4, 4]),
+            Ok(einval)
+        );
     }
 
     #[test]
