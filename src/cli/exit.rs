@@ -57,7 +57,8 @@ impl From<ObjectError> for Failure {
     fn from(error: ObjectError) -> Self {
         // The library's message names its functions; here they are options.
         let options = match error.problem() {
-            Problem::Unresolved(_) => "; here that is --ksym or --kconfig",
+            Problem::Unresolved(text) if text.contains("set_ksym") => "; here that is --ksym",
+            Problem::Unresolved(text) if text.contains("set_kconfig") => "; here that is --kconfig",
             _ => "",
         };
         Self::bad(format!("{error}{options}"))

@@ -162,6 +162,7 @@ impl Vm {
         }
         outcome.outputs.extend(self.machine.take_outputs());
         outcome.stale.extend(self.machine.space.take_stale());
+        outcome.unreleased = self.machine.unreleased().collect();
         let finished = finished?;
         Ok(Run {
             program: name,

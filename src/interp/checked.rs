@@ -159,7 +159,7 @@ impl Run<'_> {
             at = match next {
                 Next::Follow => at + i64::from(insn.slots()),
                 Next::Goto(to) => to,
-                Next::Exit => match self.pop_frame() {
+                Next::Exit => match self.pop_frame(machine) {
                     Some(back) if self.frames.len() > floor => back,
                     _ => return Ok(self.reg(Reg::R0)),
                 },
@@ -253,8 +253,12 @@ impl Run<'_> {
     }
 
     /// Gives the caller its registers back; where it goes on.
-    fn pop_frame(&mut self) -> Option<i64> {
+    fn pop_frame(&mut self, machine: &mut Machine) -> Option<i64> {
         let frame = self.frames.pop()?;
+        // Pointers to the frame are stale from now on.
+        if let Some(gone) = self.stack.get_mut(self.frames.len()) {
+            *gone = machine.space.renew(*gone);
+        }
         let [.., r6, r7, r8, r9, r10] = &mut self.regs;
         [*r6, *r7, *r8, *r9] = frame.saved;
         *r10 = frame.frame_pointer;

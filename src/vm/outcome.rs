@@ -23,6 +23,10 @@ pub struct Outcome {
     /// Uses of map elements that had been deleted: allowed by the kernel,
     /// suspicious to a test. At most 16 are kept.
     pub stale: Vec<Pointer>,
+    /// Ring-buffer records that programs reserved and neither submitted nor
+    /// discarded: the verifier rejects such a program, and later records wait
+    /// behind them.
+    pub unreleased: Vec<Pointer>,
 }
 
 /// One program's part in an event.
