@@ -257,9 +257,9 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             92 rc_pointer_rel = none, "long " "void *ctx, s32 rel_x, s32 rel_y" [OPTIONAL] {
                 (PtrToCtx, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
-            93 spin_lock = none, "long " "struct bpf_spin_lock *lock" [] {
+            93 spin_lock = control::spin_lock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            94 spin_unlock = none, "long " "struct bpf_spin_lock *lock" [] {
+            94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             95 sk_fullsock = none, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
@@ -306,7 +306,7 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToBtfIdSockCommon) -> Integer,
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL) -> Integer, [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
-            109 send_signal = none, "long " "u32 sig" [] {
+            109 send_signal = task::send_signal, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             110 tcp_gen_syncookie = none, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
@@ -325,7 +325,7 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             116 tcp_send_ack = none, "long " "void *tp, u32 rcv_nxt" [] {
                 (PtrToBtfId(tcp_sock), Anything) -> Integer, [] for [TCP_CA]; }
-            117 send_signal_thread = none, "long " "u32 sig" [] {
+            117 send_signal_thread = task::send_signal_thread, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -341,7 +341,7 @@ macro_rules! for_each_helper {
             122 get_netns_cookie = none, "u64 " "void *ctx" [] {
                 (PtrToCtx|PTR_MAYBE_NULL) -> Integer,
                     [] for [TC SOCKET_FILTER CGROUP_SKB CGROUP_SOCK SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT]; }
-            123 get_current_ancestor_cgroup_id = none, "u64 " "int ancestor_level" [] {
+            123 get_current_ancestor_cgroup_id = task::get_current_ancestor_cgroup_id, "u64 " "int ancestor_level" [] {
                 (Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             124 sk_assign = none, "long " "struct sk_buff *skb, void *sk, u64 flags" [] {
                 (PtrToCtx, PtrToBtfIdSockCommon, Anything) -> Integer, [] for [TC];

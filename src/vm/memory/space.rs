@@ -265,6 +265,34 @@ impl Space {
         written.ok_or_else(|| self.fault(value, from.len(), AccessKind::Write, Problem::Bounds))
     }
 
+    /// Copies out what lies at `value`, at most `len` bytes and as far as the object
+    /// reaches: nothing where there is no object. The kernel itself reads so, to
+    /// which hidden bytes, headroom and write-only values are memory like any other.
+    #[must_use]
+    pub fn peek(&self, value: u64, len: usize) -> Vec<u8> {
+        let copied = Address::from_register(value).and_then(|address| {
+            let (bytes, at, left) = self.extent(address)?;
+            bytes.copy(at, len.min(left))
+        });
+        copied.unwrap_or_default()
+    }
+
+    /// The block behind a live region, where in it an address points, and how many
+    /// bytes of the object follow.
+    fn extent(&self, address: Address) -> Option<(&SharedBytes, usize, usize)> {
+        let offset = usize::try_from(address.offset()).ok()?;
+        match &self.region(address)?.body {
+            Body::Bytes { bytes, .. } => Some((bytes, offset, bytes.len().checked_sub(offset)?)),
+            Body::Elements(slab) => {
+                let (element, inner) = element_at(slab.value_size(), address.offset());
+                let left = slab.value_size().checked_sub(inner)?;
+                let inside = element < slab.count();
+                inside.then(|| (slab.values(), slab.offset(element) + inner, left))
+            }
+            Body::Opaque => None,
+        }
+    }
+
     fn fault(&self, value: u64, len: usize, kind: AccessKind, problem: Problem) -> AccessFault {
         AccessFault {
             kind,
@@ -449,6 +477,34 @@ mod tests {
                 .to_string(),
             "atomically changes 8 bytes at context+12, which is not a multiple of 8"
         );
+    }
+
+    #[test]
+    fn the_kernel_reads_what_programs_may_not() {
+        let mut space = Space::new();
+        let bytes = Arc::new(SharedBytes::from_bytes(&[1, 2, 3, 4, 5, 6, 7, 8]));
+        let hidden = Region::window("context", bytes, 2..6)
+            .with_hidden(4)
+            .with_rights(Rights::Write);
+        let at = space.insert(hidden).unwrap();
+        assert_eq!(space.peek(at.register(), 4), [1, 2, 3, 4]);
+        assert_eq!(space.peek(at.plus(6), 100), [7, 8]);
+        for nothing in [at.plus(8), at.plus(9), at.plus(u64::MAX), 0, u64::MAX] {
+            assert!(space.peek(nothing, 1).is_empty());
+        }
+        let slab = Arc::new(Slab::array(8, 2));
+        slab.set_value(1, &[9; 8]);
+        let values = space.insert(Region::elements("map value m", slab)).unwrap();
+        let second = values.plus(Region::element_offset(8, 1));
+        assert_eq!(space.peek(second + 6, 8), [9, 9]);
+        assert!(space.peek(second + 8, 1).is_empty());
+        assert!(
+            space
+                .peek(values.plus(Region::element_offset(8, 2)), 1)
+                .is_empty()
+        );
+        space.remove(at);
+        assert!(space.peek(at.register(), 1).is_empty());
     }
 
     #[test]
