@@ -2,11 +2,14 @@
 //! table of [`spec`](crate::spec); this module expands that column.
 
 mod control;
+mod ctype;
 mod environment;
+mod format;
 mod maps;
 mod output;
 mod print;
 mod probe;
+mod render;
 mod string;
 mod task;
 

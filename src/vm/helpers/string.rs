@@ -1,5 +1,6 @@
 //! Helpers on strings (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
 
+use super::ctype::is_space;
 use crate::util::Errno;
 use crate::vm::fault::HelperProblem;
 use crate::vm::machine::{Call, Returned};
@@ -120,11 +121,6 @@ fn radix(text: &[u8], base: u64) -> (u64, usize) {
         16 if hex => (16, 2),
         _ => (base, 0),
     }
-}
-
-/// `isspace`: as in C, and the no-break space of Latin-1.
-const fn is_space(byte: u8) -> bool {
-    matches!(byte, b'\t'..=b'\r' | b' ' | 0xa0)
 }
 
 #[cfg(test)]
