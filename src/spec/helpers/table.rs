@@ -50,13 +50,13 @@ macro_rules! for_each_helper {
             8 get_smp_processor_id = environment::get_smp_processor_id, "u32 " "void" [] {
                 () -> Integer, [FASTCALL] for [TRACING LWT TC XDP];
                 () -> Integer, [] for [ALL]; }
-            9 skb_store_bytes = none,
+            9 skb_store_bytes = skb::store_bytes,
                 "long " "struct sk_buff *skb, u32 offset, const void *from, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
-            10 l3_csum_replace = none,
+            10 l3_csum_replace = skb::l3_csum_replace,
                 "long " "struct sk_buff *skb, u32 offset, u64 from, u64 to, u64 size" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            11 l4_csum_replace = none,
+            11 l4_csum_replace = skb::l4_csum_replace,
                 "long " "struct sk_buff *skb, u32 offset, u64 from, u64 to, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             12 tail_call = control::tail_call,
@@ -83,7 +83,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             22 perf_event_read = none, "u64 " "struct bpf_map *map, u64 flags" [] {
                 (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            23 redirect = none, "long " "u32 ifindex, u64 flags" [] {
+            23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
             24 get_route_realm = none, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
@@ -92,14 +92,14 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [TRACING LWT TC SOCKET_FILTER XDP CGROUP_SKB CGROUP_SOCK SOCK_OPS SK_SKB
                         CGROUP_DEVICE SK_MSG CGROUP_SOCK_ADDR CGROUP_SYSCTL CGROUP_SOCKOPT SK_LOOKUP]; }
-            26 skb_load_bytes = none, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
+            26 skb_load_bytes = skb::load_bytes, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [LWT TC SOCKET_FILTER CGROUP_SKB SK_SKB SK_REUSEPORT FLOW_DISSECTOR]; }
             27 get_stackid = none, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer,
                     [GPL_ONLY] for [RAW_TP KPROBE TRACEPOINT BTF_TRACING LSM SYSCALL];
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [PERF_EVENT]; }
-            28 csum_diff = none, "s64 " "__be32 *from, u32 from_size, __be32 *to, u32 to_size, __wsum seed" [] {
+            28 csum_diff = checksum::csum_diff, "s64 " "__be32 *from, u32 from_size, __be32 *to, u32 to_size, __wsum seed" [] {
                 (PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero, Anything) -> Integer,
                     [PKT_ACCESS] for [LWT TC XDP]; }
@@ -113,7 +113,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything) -> Integer, [] for [TC]; }
             33 skb_under_cgroup = none, "long " "struct sk_buff *skb, struct bpf_map *map, u32 index" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [LWT TC]; }
-            34 get_hash_recalc = none, "u32 " "struct sk_buff *skb" [] {
+            34 get_hash_recalc = skb::get_hash_recalc, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             35 get_current_task = task::get_current_task, "u64 " "void" [] {
                 () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
@@ -123,17 +123,17 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             38 skb_change_tail = none, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
-            39 skb_pull_data = none, "long " "struct sk_buff *skb, u32 len" [CHANGES_PACKET] {
+            39 skb_pull_data = skb::pull_data, "long " "struct sk_buff *skb, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [LWT TC SK_SKB]; }
-            40 csum_update = none, "s64 " "struct sk_buff *skb, __wsum csum" [] {
+            40 csum_update = checksum::csum_update, "s64 " "struct sk_buff *skb, __wsum csum" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            41 set_hash_invalid = none, "void " "struct sk_buff *skb" [] {
+            41 set_hash_invalid = skb::set_hash_invalid, "void " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC LWT_XMIT]; }
             42 get_numa_node_id = environment::get_numa_node_id, "long " "void" [] {
                 () -> Integer, [] for [ALL]; }
             43 skb_change_head = none, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
-            44 xdp_adjust_head = none, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
+            44 xdp_adjust_head = xdp::adjust_head, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
             45 probe_read_str = probe::probe_read_str, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [TRACING]; }
@@ -142,7 +142,7 @@ macro_rules! for_each_helper {
                 (PtrToBtfIdSockCommon|PTR_MAYBE_NULL) -> Integer, [] for [SK_REUSEPORT BTF_TRACING LSM SYSCALL]; }
             47 get_socket_uid = none, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC SOCKET_FILTER CGROUP_SKB SK_SKB]; }
-            48 set_hash = none, "long " "struct sk_buff *skb, u32 hash" [] {
+            48 set_hash = skb::set_hash, "long " "struct sk_buff *skb, u32 hash" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC]; }
             49 setsockopt = none, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
                 (PtrToCtx, Anything, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
@@ -151,13 +151,13 @@ macro_rules! for_each_helper {
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
             50 skb_adjust_room = none, "long " "struct sk_buff *skb, s32 len_diff, u32 mode, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [TC SK_SKB]; }
-            51 redirect_map = none, "long " "struct bpf_map *map, u64 key, u64 flags" [] {
+            51 redirect_map = redirect::redirect_map, "long " "struct bpf_map *map, u64 key, u64 flags" [] {
                 (ConstMapPtr, Anything, Anything) -> Integer, [] for [XDP]; }
             52 sk_redirect_map = none, "long " "struct sk_buff *skb, struct bpf_map *map, u32 key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything, Anything) -> Integer, [] for [SK_SKB]; }
             53 sock_map_update = none, "long " "struct bpf_sock_ops *skops, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [PKT_ACCESS] for [SOCK_OPS]; }
-            54 xdp_adjust_meta = none, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
+            54 xdp_adjust_meta = xdp::adjust_meta, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
             55 perf_event_read_value = none,
                 "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] {
@@ -185,14 +185,14 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             64 bind = none, "long " "struct bpf_sock_addr *ctx, struct sockaddr *addr, int addr_len" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [CONNECT]; }
-            65 xdp_adjust_tail = none, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
+            65 xdp_adjust_tail = xdp::adjust_tail, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
             66 skb_get_xfrm_state = none,
                 "long " "struct sk_buff *skb, u32 index, struct bpf_xfrm_state *xfrm_state, u32 size, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC]; }
             67 get_stack = none, "long " "void *ctx, void *buf, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [TRACING]; }
-            68 skb_load_bytes_relative = none, "long " "const void *skb, u32 offset, void *to, u32 len, u32 start_header" [] {
+            68 skb_load_bytes_relative = skb::load_bytes_relative, "long " "const void *skb, u32 offset, void *to, u32 len, u32 start_header" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer,
                     [] for [TC SOCKET_FILTER CGROUP_SKB SK_REUSEPORT]; }
             69 fib_lookup = none, "long " "void *ctx, struct bpf_fib_lookup *params, int plen, u32 flags" [] {
@@ -230,19 +230,19 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_REUSEPORT]; }
             83 skb_ancestor_cgroup_id = none, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC CGROUP_SKB]; }
-            84 sk_lookup_tcp = none,
+            84 sk_lookup_tcp = socket::sk_lookup_tcp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            85 sk_lookup_udp = none,
+            85 sk_lookup_udp = socket::sk_lookup_udp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            86 sk_release = none, "long " "void *sock" [] {
+            86 sk_release = socket::sk_release, "long " "void *sock" [] {
                 (PtrToBtfIdSockCommon|OBJ_RELEASE) -> Integer,
                     [] for [TC XDP CGROUP_SKB SK_SKB CGROUP_SOCK_ADDR SK_LOOKUP]; }
             87 map_push_elem = maps::push_elem, "long " "struct bpf_map *map, const void *value, u64 flags" [] {
@@ -261,15 +261,15 @@ macro_rules! for_each_helper {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            95 sk_fullsock = none, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
+            95 sk_fullsock = socket::sk_fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            96 tcp_sock = none, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
+            96 tcp_sock = socket::tcp_sock, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToTcpSock|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB SOCK_OPS CGROUP_SOCKOPT]; }
             97 skb_ecn_set_ce = none, "long " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
-            98 get_listener_sock = none, "struct bpf_sock *" "struct bpf_sock *sk" [] {
+            98 get_listener_sock = socket::get_listener_sock, "struct bpf_sock *" "struct bpf_sock *sk" [] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            99 skc_lookup_tcp = none,
+            99 skc_lookup_tcp = socket::skc_lookup_tcp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSockCommon|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
@@ -420,13 +420,13 @@ macro_rules! for_each_helper {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [ITER]; }
             151 skb_cgroup_classid = none, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC]; }
-            152 redirect_neigh = none, "long " "u32 ifindex, struct bpf_redir_neigh *params, int plen, u64 flags" [] {
+            152 redirect_neigh = redirect::redirect_neigh, "long " "u32 ifindex, struct bpf_redir_neigh *params, int plen, u64 flags" [] {
                 (Anything, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [] for [TC]; }
             153 per_cpu_ptr = none, "void *" "const void *percpu_ptr, u32 cpu" [] {
                 (PtrToPercpuBtfId, Anything) -> PtrToMemOrBtfId|PTR_MAYBE_NULL|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
             154 this_cpu_ptr = none, "void *" "const void *percpu_ptr" [] {
                 (PtrToPercpuBtfId) -> PtrToMemOrBtfId|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
-            155 redirect_peer = none, "long " "u32 ifindex, u64 flags" [] {
+            155 redirect_peer = redirect::redirect_peer, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC]; }
             156 task_storage_get = none, "void *" "struct bpf_map *map, struct task_struct *task, void *value, u64 flags" [] {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
@@ -512,12 +512,12 @@ macro_rules! for_each_helper {
                 () -> Integer, [] for [RETVAL]; }
             187 set_retval = none, "int " "int retval" [] {
                 (Anything) -> Integer, [] for [RETVAL]; }
-            188 xdp_get_buff_len = none, "u64 " "struct xdp_buff *xdp_md" [] {
+            188 xdp_get_buff_len = xdp::get_buff_len, "u64 " "struct xdp_buff *xdp_md" [] {
                 (PtrToCtx) -> Integer, [] for [XDP];
                 (PtrToBtfId(xdp_buff)) -> Integer, [] for [BTF_TRACING LSM SYSCALL]; }
-            189 xdp_load_bytes = none, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
+            189 xdp_load_bytes = xdp::load_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [XDP]; }
-            190 xdp_store_bytes = none, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
+            190 xdp_store_bytes = xdp::store_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [XDP]; }
             191 copy_from_user_task = none,
                 "long " "void *dst, u32 size, const void *user_ptr, struct task_struct *tsk, u64 flags" [] {

@@ -1,17 +1,23 @@
 //! Bodies of helpers, by topic. Which helper has which body stands in the helper
 //! table of [`spec`](crate::spec); this module expands that column.
 
+mod checksum;
 mod control;
 mod ctype;
 mod environment;
 mod format;
 mod maps;
 mod output;
+mod packet;
 mod print;
 mod probe;
+mod redirect;
 mod render;
+mod skb;
+mod socket;
 mod string;
 mod task;
+mod xdp;
 
 use super::fault::HelperProblem;
 pub use super::machine::{Body, Call, Callbacks, Mock, Returned};

@@ -1,0 +1,129 @@
+//! Internet checksums as the kernel adds them (RFC 1071, `include/net/checksum.h`)
+//! and the helper that adds (`net/core/filter.c`).
+//!
+//! A partial sum is a `u32` in one's complement: 0 only where nothing but zeros was
+//! added, all ones for any other zero.
+
+use crate::util::Errno;
+use crate::vm::machine::{Call, Returned};
+
+/// Adds two partial sums (`csum_add`).
+const fn add(left: u32, right: u32) -> u32 {
+    let (sum, carry) = left.overflowing_add(right);
+    sum.wrapping_add(carry as u32)
+}
+
+/// Adds bytes to a partial sum (`csum_partial`).
+fn partial(bytes: &[u8], sum: u32) -> u32 {
+    bytes.chunks(4).fold(sum, |sum, chunk| {
+        let mut word = [0; 4];
+        word.iter_mut()
+            .zip(chunk)
+            .for_each(|(to, from)| *to = *from);
+        add(sum, u32::from_le_bytes(word))
+    })
+}
+
+/// Folds a partial sum to 16 bits (`csum_from32to16`).
+const fn folded(sum: u32) -> u16 {
+    let [a, b, c, d] = sum.to_le_bytes();
+    let (low, high) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+    let (sum, carry) = low.overflowing_add(high);
+    sum.wrapping_add(carry as u16)
+}
+
+/// A header's checksum after a 32-bit word (or a 16-bit one, extended) became
+/// another (`csum_replace4`). All in the packet's byte order.
+pub(super) const fn replaced(checksum: u16, from: u32, to: u32) -> u16 {
+    !folded(add(add(!checksum as u32, !from), to))
+}
+
+/// As [`replaced`] for 16-bit words (`csum_replace2`), which can give the other zero.
+pub(super) const fn replaced16(checksum: u16, from: u16, to: u16) -> u16 {
+    !add16(add16(!checksum, !from), to)
+}
+
+const fn add16(left: u16, right: u16) -> u16 {
+    let (sum, carry) = left.overflowing_add(right);
+    sum.wrapping_add(carry as u16)
+}
+
+/// A header's checksum after a difference of partial sums was added to what it
+/// covers (`csum_replace_by_diff`).
+pub(super) const fn moved(checksum: u16, difference: u32) -> u16 {
+    // The complement is taken in 32 bits: its upper half is all ones.
+    !folded(add(difference, !(checksum as u32)))
+}
+
+/// `(from, its size, to, its size, seed)`: what exchanging the one for the other adds
+/// to a checksum, in 16 bits. Linux 6.18 takes sizes of any kind.
+pub(super) fn csum_diff(call: &mut Call<'_>) -> Returned {
+    let (from_len, to_len, seed) = (call.arg_size(2), call.arg_size(4), call.arg32(5));
+    let (from, to) = (call.read(1, from_len)?, call.read(3, to_len)?);
+    let sum = match (from_len, to_len) {
+        (0, 0) => seed,
+        (0, _) => partial(&to, seed),
+        (_, 0) => !partial(&from, !seed),
+        _ => add(partial(&to, seed), !partial(&from, 0)),
+    };
+    Ok(folded(sum).into())
+}
+
+/// The kernel knows no checksum of the packets of a test run
+/// (`ip_summed` is `CHECKSUM_NONE`), so that there is none to update.
+pub(super) fn csum_update(_: &mut Call<'_>) -> Returned {
+    Ok(Errno::ENOTSUPP.to_ret())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::helpers::id;
+    use crate::vm::helpers::testing::Bench;
+
+    fn words(words: [u32; 4]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn differences_are_the_kernels() {
+        let mut bench = Bench::new();
+        let a = bench.bytes(&words([0x1122_3344, 0xffff_ffff, 0, 0x8000_0001]));
+        let b = bench.bytes(&words([0xdead_beef, 1, 2, 3]));
+        let zeros = bench.bytes(&[0; 16]);
+        let ones = bench.bytes(&[0xff; 16]);
+        // As Linux 6.18 answers.
+        for (args, want) in [
+            ([0, 0, b, 16, 0], 0x9da3),
+            ([a, 16, 0, 0, 0], 0x3b98),
+            ([a, 16, b, 16, 0], 0xd93b),
+            ([a, 8, b, 16, 0x1234_5678], 0xc1e9),
+            ([0, 0, 0, 0, 0x1234_5678], 0x68ac),
+            ([zeros, 16, zeros, 16, 0], 0xffff),
+            ([ones, 16, 0, 0, 0], 0),
+            ([0, 0, ones, 16, 0], 0xffff),
+            ([ones, 16, ones, 16, 0], 0xffff),
+            ([a, 16, a, 16, 0], 0xffff),
+            ([a, 6, 0, 0, 0], 0xbb99),
+            ([zeros, 16, 0, 0, 0xffff_ffff], 0xffff),
+            ([zeros, 16, 0, 0, 0], 0),
+        ] {
+            assert_eq!(bench.ok(id::csum_diff, args), want, "{args:x?}");
+        }
+        assert!(bench.call(id::csum_diff, [a, 20, 0, 0, 0]).is_err());
+    }
+
+    #[test]
+    fn a_replaced_word_keeps_a_header_valid() {
+        let mut header = vec![
+            0x45, 0, 0, 50, 0x12, 0x34, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        let checksum = !folded(partial(&header, 0));
+        let (from, to) = ([10, 0, 0, 1], [192, 168, 7, 9]);
+        header[12..16].copy_from_slice(&to);
+        let want = !folded(partial(&header, 0));
+        let (from, to) = (u32::from_le_bytes(from), u32::from_le_bytes(to));
+        assert_eq!(replaced(checksum, from, to), want);
+        assert_eq!(moved(checksum, add(to, !from)), want);
+    }
+}
