@@ -117,7 +117,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             35 get_current_task = task::get_current_task, "u64 " "void" [] {
                 () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            36 probe_write_user = none, "long " "void *dst, const void *src, u32 len" [OPTIONAL] {
+            36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [OPTIONAL] {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
             37 current_task_under_cgroup = none, "long " "struct bpf_map *map, u32 index" [] {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -519,7 +519,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [XDP]; }
             190 xdp_store_bytes = xdp::store_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [XDP]; }
-            191 copy_from_user_task = none,
+            191 copy_from_user_task = probe::copy_from_user_task,
                 "long " "void *dst, u32 size, const void *user_ptr, struct task_struct *tsk, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything, PtrToBtfId(task_struct), Anything) -> Integer,
                     [GPL_ONLY MIGHT_SLEEP NEEDS_PERFMON] for [ALL]; }

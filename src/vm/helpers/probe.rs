@@ -174,6 +174,28 @@ pub(super) fn copy_from_user(call: &mut Call<'_>) -> Returned {
     }
 }
 
+/// `(dst, size, address, task, flags)`: the one task there is.
+pub(super) fn copy_from_user_task(call: &mut Call<'_>) -> Returned {
+    if call.arg(5) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let current = call.machine.task_address();
+    if current.ok() != Some(call.arg(4)) {
+        return Err(call.wrong(4, "the current task"));
+    }
+    copy_from_user(call)
+}
+
+/// `(address, src, size)`: overwrites the task's memory, all of it or nothing.
+pub(super) fn probe_write_user(call: &mut Call<'_>) -> Returned {
+    let bytes = call.read(2, call.arg_size(3))?;
+    let address = call.arg(1);
+    Ok(match call.machine.world.user().write(address, &bytes) {
+        true => 0,
+        false => Errno::EFAULT.to_ret(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +293,36 @@ mod tests {
             bench.errno(id::probe_read_user, [0, 0, NOWHERE]),
             Errno::EFAULT
         );
+    }
+
+    #[test]
+    fn user_memory_can_be_written() {
+        let mut bench = Bench::new();
+        let user = bench.machine.world.user().add(&[0; 4]);
+        let from = bench.bytes(&[7; 8]);
+        assert_eq!(bench.ok(id::probe_write_user, [user, from, 4]), 0);
+        assert_eq!(bench.machine.world.user().read(user, 4), Some(vec![7; 4]));
+        for (to, len) in [(user, 5), (0, 1), (from, 1)] {
+            assert_eq!(
+                bench.errno(id::probe_write_user, [to, from, len]),
+                Errno::EFAULT
+            );
+        }
+    }
+
+    #[test]
+    fn a_tasks_memory_is_the_current_ones() {
+        let mut bench = Bench::new();
+        let user = bench.machine.world.user().add(&[7; 4]);
+        let task = bench.ok(id::get_current_task, []);
+        let dst = bench.bytes(&[0; 8]);
+        let helper = id::copy_from_user_task;
+        assert_eq!(bench.ok(helper, [dst, 4, user, task, 0]), 0);
+        assert_eq!(bench.read(dst, 5), [7, 7, 7, 7, 0]);
+        assert_eq!(bench.ok(helper, [dst, 0, 0, task, 0]), 0);
+        assert_eq!(bench.errno(helper, [dst, 8, user, task, 0]), Errno::EFAULT);
+        assert_eq!(bench.errno(helper, [dst, 4, user, task, 1]), Errno::EINVAL);
+        assert!(bench.call(helper, [dst, 4, user, 0, 0]).is_err());
     }
 
     #[test]

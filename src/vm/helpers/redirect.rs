@@ -48,7 +48,7 @@ pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
     const PARAMETERS: u32 = 20;
     let size = call.arg32(3);
     Ok(match (size, call.arg(4)) {
-        (0 | PARAMETERS, 0) => TC_ACT_REDIRECT,
+        (0 | PARAMETERS.., 0) => TC_ACT_REDIRECT,
         _ => TC_ACT_SHOT,
     })
 }
@@ -74,10 +74,16 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::program::MapDef;
+    use crate::spec::UpdateFlags;
     use crate::spec::helpers::id;
+    use crate::util::Errno;
     use crate::vm::events::Event;
     use crate::vm::helpers::testing::Bench;
+    use crate::vm::maps::Map;
 
     #[test]
     fn actions_are_those_of_the_programs_type() {
@@ -106,11 +112,69 @@ mod tests {
         for (size, flags, want) in [
             (0, 0, TC_ACT_REDIRECT),
             (20, 0, TC_ACT_REDIRECT),
+            (24, 0, TC_ACT_REDIRECT),
             (8, 0, TC_ACT_SHOT),
             (0, 1, TC_ACT_SHOT),
         ] {
             assert_eq!(bench.ok(id::redirect_neigh, [1, 0, size, flags]), want);
         }
+    }
+
+    /// A map whose only key is 1.
+    #[derive(Debug)]
+    struct OnlyOne(MapDef);
+
+    impl Map for OnlyOne {
+        fn def(&self) -> &MapDef {
+            &self.0
+        }
+
+        fn lookup(&self, _: u32, _: &[u8]) -> Result<Option<usize>, Errno> {
+            Err(Errno::EOPNOTSUPP)
+        }
+
+        fn update(&self, _: u32, _: &[u8], _: &[u8], _: UpdateFlags) -> Result<(), Errno> {
+            Err(Errno::EINVAL)
+        }
+
+        fn delete(&self, _: &[u8]) -> Result<(), Errno> {
+            Err(Errno::EINVAL)
+        }
+
+        fn next_key(&self, _: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+            Err(Errno::ENOENT)
+        }
+
+        fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+            let found = key == 1u32.to_le_bytes();
+            found.then(|| vec![0; 4]).ok_or(Errno::ENOENT)
+        }
+    }
+
+    #[test]
+    fn a_miss_is_the_action_in_the_flags() {
+        for (map_type, key, flags, want) in [
+            (MapType::Devmap, 1, 0, XDP_REDIRECT),
+            (MapType::Devmap, 1 << 32 | 1, 0, XDP_REDIRECT),
+            (MapType::Devmap, 2, 0, 0),
+            (MapType::Devmap, 2, 2, 2),
+            (MapType::Devmap, 2, BROADCAST, XDP_REDIRECT),
+            (MapType::Devmap, 1, 4, XDP_ABORTED),
+            (MapType::Xskmap, 2, 3, 3),
+            (MapType::Xskmap, 1, BROADCAST, XDP_ABORTED),
+        ] {
+            let mut bench = Bench::new();
+            let map = OnlyOne(MapDef::new("m", map_type, 4, 4, 4));
+            let map = bench.machine.add_map(Arc::new(map)).unwrap();
+            let map = bench.machine.map_address(map).unwrap();
+            let returned = bench.ok(id::redirect_map, [map, key, flags]);
+            assert_eq!(returned, want, "{map_type:?} {key} {flags}");
+        }
+        let mut bench = Bench::new();
+        let map = OnlyOne(MapDef::new("m", MapType::Array, 4, 4, 4));
+        let map = bench.machine.add_map(Arc::new(map)).unwrap();
+        let map = bench.machine.map_address(map).unwrap();
+        assert!(bench.call(id::redirect_map, [map, 1, 0]).is_err());
     }
 
     #[test]

@@ -55,7 +55,6 @@ pub(super) fn get_listener_sock(call: &mut Call<'_>) -> Returned {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::spec::ProgType;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
