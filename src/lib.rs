@@ -1,6 +1,41 @@
-//! bpflab: a BPF program at home without a kernel.
+//! A BPF program at home without a kernel.
+//!
+//! An object that clang built is opened and relocated as libbpf would, its programs
+//! run in user space on the events that a test describes, and the test asserts on
+//! what came of it:
+//!
+//! ```
+//! use bpflab::{Object, Vm};
+//!
+//! # fn main() -> bpflab::Result<()> {
+//! let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+//! let mut vm = Vm::new(object)?; // relocates, makes the maps
+//! vm.world().task().set_pid(42).set_comm("dd");
+//! vm.attach_all()?;
+//!
+//! let event = vm.tracepoint("syscalls/sys_enter_write")?.set("args[2]", 4096)?;
+//! let outcome = vm.fire(event)?;
+//!
+//! assert_eq!(outcome.returned("count_write"), Some(0)); // 0: the event is not passed on
+//! assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | look at |
+//! |---|---|
+//! | choose programs, set globals and map sizes before loading | [`Object`] |
+//! | attach, fire, read maps, mock helpers | [`Vm`] |
+//! | set time, task, CPU, chance, user memory | [`vm::World`] |
+//! | describe what happens: tracepoints, packets, contexts | [`vm::events`] |
+//! | see what came of it | [`vm::Outcome`], [`harness::MapView`] |
+//! | decode, print, assemble instructions | [`isa`] |
+//! | read types | [`btf`] |
+//! | ask what the kernel promises | [`spec`] |
 
 pub mod btf;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod harness;
 pub mod interp;
 pub mod isa;

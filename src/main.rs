@@ -1,3 +1,7 @@
 //! The `bpflab` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bpflab::cli::main()
+}

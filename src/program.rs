@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine};
 use crate::isa::{Names, Pseudo, RawInsn};
-use crate::spec::{helpers, AttachType, MapFlags, MapType, ProgFlags, ProgType};
+use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType, helpers};
 use crate::util::{HelperId, MapId, Pc, TypeId};
 
 /// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
@@ -322,7 +322,9 @@ impl Names for Program {
 
     fn pseudo(&self, source: Pseudo) -> Option<Cow<'_, str>> {
         match source {
-            Pseudo::MapIdx { index } => Some(format!("map[{}]", self.map(MapId(index))?.name).into()),
+            Pseudo::MapIdx { index } => {
+                Some(format!("map[{}]", self.map(MapId(index))?.name).into())
+            }
             Pseudo::MapIdxValue { index, off } => {
                 Some(format!("map[{}][0]+{off}", self.map(MapId(index))?.name).into())
             }

@@ -103,17 +103,20 @@ const CRATES: &[(&str, Where)] = &[
     ("clap", Where::In(&["cli"])),
     ("comfy-table", Where::In(&["cli"])),
     ("dynasmrt", Where::In(&["jit"])),
+    ("flate2", Where::OneFileOf("object")),
     ("goblin", Where::OneFileOf("object")),
     ("hashbrown", Where::Anywhere),
     ("iced-x86", Where::In(&["jit"])),
     ("indicatif", Where::In(&["cli"])),
     ("libc", Where::In(&["kernel", "jit"])),
+    ("lzma-rust2", Where::OneFileOf("object")),
     ("rustc-hash", Where::Anywhere),
     ("serde", Where::Anywhere),
     ("serde_json", Where::Anywhere),
     ("smallvec", Where::Anywhere),
     ("thiserror", Where::Anywhere),
     ("yaxpeax-arm", Where::In(&["jit"])),
+    ("zerocopy", Where::OneFileOf("harness")),
 ];
 
 /// The longest file.

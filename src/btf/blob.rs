@@ -6,9 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::check::{self, Limits};
 use super::error::{BTF, BtfError, Problem};
-use super::kind::Kind;
-use super::names::{NameIndex, essential_name};
-use super::types::Type;
+use super::names::NameIndex;
 use crate::util::{Reader, TypeId};
 
 /// The first two bytes, in the byte order of the machine that the types describe.
@@ -140,44 +138,6 @@ impl Btf {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The type of this id; `void` for 0, nothing for an id that isn't there.
-    #[must_use]
-    pub fn get(&self, id: TypeId) -> Option<Type<'_>> {
-        let Some(own) = id.0.checked_sub(self.0.first_id) else {
-            return match self.base() {
-                Some(base) => base.get(id).map(|found| found.seen_from(self)),
-                None => Some(Type::void(self)),
-            };
-        };
-        let start = *self.0.index.get(own as usize)? as usize;
-        let words = self.0.words.get(start..)?;
-        Some(Type::new(self, id, words))
-    }
-
-    /// The type of this id; `void` for one that isn't there. The references inside
-    /// of a table were checked when it was opened.
-    #[must_use]
-    pub fn ty(&self, id: TypeId) -> Type<'_> {
-        self.get(id).unwrap_or(Type::void(self))
-    }
-
-    /// Every type in order of id: the base's first, without `void`.
-    pub fn types(&self) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
-        self.types_from(TypeId(1))
-    }
-
-    /// The types of this table itself, without those of the base.
-    pub fn own_types(&self) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
-        self.types_from(self.first_id())
-    }
-
-    fn types_from(
-        &self,
-        first: TypeId,
-    ) -> impl DoubleEndedIterator<Item = Type<'_>> + ExactSizeIterator {
-        (first.index()..self.count() as usize).map(|index| self.ty(TypeId::from_index(index)))
-    }
-
     /// The string at an offset, up to its NUL; nothing outside of the table. An
     /// offset inside of a string gives that string's end.
     #[must_use]
@@ -198,50 +158,20 @@ impl Btf {
             .saturating_add(u32::try_from(self.0.strings.len()).unwrap_or(u32::MAX))
     }
 
-    /// The first type of this name and kind; the base's come first.
-    #[must_use]
-    pub fn find(&self, name: &str, kind: Kind) -> Option<Type<'_>> {
-        self.named(name).find(|found| found.kind() == kind)
+    /// The record of an own type, and whatever follows it; nothing for another's.
+    pub(super) fn record(&self, id: TypeId) -> Option<&[u32]> {
+        let own = id.0.checked_sub(self.0.first_id)?;
+        let start = *self.0.index.get(own as usize)? as usize;
+        self.0.words.get(start..)
     }
 
-    /// The types of this name in order of id, whatever their kinds.
-    pub fn named<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
-        self.flavors(name).filter(move |found| found.name() == name)
-    }
-
-    /// The types whose name without flavor (`___x`) is that of `name` without its
-    /// own, in order of id: the candidates of a CO-RE relocation.
-    pub fn flavors<'a, 'n>(
-        &'a self,
-        name: &'n str,
-    ) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
-        let name = essential_name(name);
-        let mut tables: Vec<_> = std::iter::successors(self.base(), |base| base.base()).collect();
-        tables.reverse();
-        let of_base = tables
-            .into_iter()
-            .flat_map(move |table| table.own_flavors(name));
-        of_base
-            .map(|found| found.seen_from(self))
-            .chain(self.own_flavors(name))
-    }
-
-    fn own_flavors<'a, 'n>(
-        &'a self,
-        essential: &'n str,
-    ) -> impl Iterator<Item = Type<'a>> + use<'a, 'n> {
-        self.names().candidates(essential).filter_map(move |entry| {
-            let id = self.0.first_id.checked_add(u32::try_from(entry).ok()?)?;
-            self.get(TypeId(id))
-                .filter(|found| essential_name(found.name()) == essential)
-        })
-    }
-
-    fn names(&self) -> &NameIndex {
+    /// The names of the own types, by their place in this table.
+    pub(super) fn names(&self) -> &NameIndex {
         self.0.names.get_or_init(|| {
-            NameIndex::new(self.0.index.len(), |entry| {
-                let id = TypeId(self.0.first_id + TypeId::from_index(entry).0);
-                self.ty(id).name()
+            NameIndex::new(self.0.index.len(), |own| {
+                let start = self.0.index.get(own).map_or(0, |start| *start as usize);
+                let name = self.0.words.get(start).copied().unwrap_or_default();
+                self.string(name).unwrap_or_default()
             })
         })
     }
@@ -380,18 +310,27 @@ impl<'a> Parts<'a> {
 /// Where strings are too long to be names: from the first byte of each to the last one
 /// from which on it is short enough.
 fn long_strings(strings: &str, first: u32) -> Vec<Range<u32>> {
+    let bytes = strings.as_bytes();
+    let own = |offset: usize| {
+        u32::try_from(offset)
+            .unwrap_or(u32::MAX)
+            .saturating_add(first)
+    };
     let mut found = Vec::new();
     let mut start = 0;
-    for string in strings.split('\0') {
-        let own = |offset: usize| {
-            u32::try_from(offset)
-                .unwrap_or(u32::MAX)
-                .saturating_add(first)
-        };
-        if string.len() > MAX_NAME {
-            found.push(own(start)..own(start + string.len() - MAX_NAME));
+    // Leaps as far as a name may reach, and goes back to the last NUL before that.
+    while let Some(reach) = bytes.get(start..=start + MAX_NAME) {
+        if let Some(last) = reach.iter().rposition(|byte| *byte == 0) {
+            start += last + 1;
+            continue;
         }
-        start += string.len() + 1;
+        let rest = bytes.get(start..).unwrap_or_default();
+        let len = rest
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(rest.len());
+        found.push(own(start)..own(start + len - MAX_NAME));
+        start += len + 1;
     }
     found
 }

@@ -18,6 +18,7 @@ mod ext;
 mod fuzz;
 mod kind;
 mod layout;
+mod lookup;
 mod names;
 mod path;
 mod types;
@@ -38,5 +39,7 @@ pub use path::{Field, PathError};
 pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
 pub use value::{SetError, Value, ValueError, ValueProblem};
 
+#[cfg(test)]
+pub(crate) mod clang;
 #[cfg(test)]
 mod tests;

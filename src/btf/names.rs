@@ -7,10 +7,23 @@ use std::hash::{BuildHasher, RandomState};
 /// CO-RE (libbpf, `bpf_core_essential_name_len`).
 #[must_use]
 pub fn essential_name(name: &str) -> &str {
+    let bytes = name.as_bytes();
+    if !may_have_flavor(bytes) {
+        return name;
+    }
     let is_cut =
         |window: &[u8]| matches!(window, [x, b'_', b'_', b'_', y] if *x != b'_' && *y != b'_');
-    let cut = name.as_bytes().windows(5).rposition(is_cut);
+    let cut = bytes.windows(5).rposition(is_cut);
     cut.and_then(|at| name.get(..=at)).unwrap_or(name)
+}
+
+/// A quick no for most names: of three bytes in a row, one is at every third place,
+/// and one beside it is the same.
+fn may_have_flavor(bytes: &[u8]) -> bool {
+    let is_underscore = |at: usize| bytes.get(at) == Some(&b'_');
+    (2..bytes.len())
+        .step_by(3)
+        .any(|at| is_underscore(at) && (is_underscore(at - 1) || is_underscore(at + 1)))
 }
 
 /// Types by essential name: hash buckets with chains in ascending order of id.

@@ -275,12 +275,6 @@ impl<'a> Type<'a> {
         self.kind.has_target().then(|| TypeId(self.word(2)))
     }
 
-    /// The type of [`target_id`](Self::target_id).
-    #[must_use]
-    pub fn target(&self) -> Option<Type<'a>> {
-        self.target_id().map(|id| self.btf.ty(id))
-    }
-
     /// An integer's details.
     #[must_use]
     pub fn int(&self) -> Option<Int> {
@@ -350,49 +344,69 @@ impl<'a> Type<'a> {
     pub fn members(
         &self,
     ) -> impl DoubleEndedIterator<Item = Member<'a>> + ExactSizeIterator + Clone + use<'a> {
-        let (btf, kind_flag) = (self.btf, self.kind_flag);
+        let this = *self;
         self.items(self.kind.is_composite())
-            .map(move |&[name, ty, offset]| {
-                let [.., bits] = offset.to_le_bytes();
-                Member {
-                    name: btf.string(name).unwrap_or_default(),
-                    ty: TypeId(ty),
-                    bit_offset: if kind_flag {
-                        offset & 0x00ff_ffff
-                    } else {
-                        offset
-                    },
-                    bitfield: (kind_flag && bits != 0).then_some(bits),
-                }
-            })
+            .map(move |item| this.to_member(item))
+    }
+
+    /// The member of this index.
+    #[must_use]
+    pub fn member(&self, index: u32) -> Option<Member<'a>> {
+        let item = self.items(self.kind.is_composite()).nth(index as usize);
+        item.map(|item| self.to_member(item))
+    }
+
+    fn to_member(self, &[name, ty, offset]: &[u32; 3]) -> Member<'a> {
+        let [.., bits] = offset.to_le_bytes();
+        Member {
+            name: self.string(name),
+            ty: TypeId(ty),
+            bit_offset: if self.kind_flag {
+                offset & 0x00ff_ffff
+            } else {
+                offset
+            },
+            bitfield: (self.kind_flag && bits != 0).then_some(bits),
+        }
     }
 
     /// The values of an enum; none for other kinds.
     pub fn enumerators(&self) -> impl DoubleEndedIterator<Item = Enumerator<'a>> + Clone + use<'a> {
-        let (btf, signed) = (self.btf, self.kind_flag);
-        let string = move |offset| btf.string(offset).unwrap_or_default();
+        let this = *self;
         let narrow = self
             .items(self.kind == Kind::Enum)
-            .map(move |&[name, value]| {
-                let wide = i64::from(value.cast_signed()).cast_unsigned();
-                let bits = if signed { wide } else { u64::from(value) };
-                Enumerator {
-                    name: string(name),
-                    bits,
-                    signed,
-                }
-            });
+            .map(move |item| this.to_narrow(item));
         let wide = self
             .items(self.kind == Kind::Enum64)
-            .map(move |&[name, low, high]| {
-                let bits = u64::from(low) | u64::from(high) << 32;
-                Enumerator {
-                    name: string(name),
-                    bits,
-                    signed,
-                }
-            });
+            .map(move |item| this.to_wide(item));
         narrow.chain(wide)
+    }
+
+    /// The enum's value of this index.
+    #[must_use]
+    pub fn enumerator(&self, index: u32) -> Option<Enumerator<'a>> {
+        let index = index as usize;
+        match self.kind {
+            Kind::Enum => self.items(true).nth(index).map(|item| self.to_narrow(item)),
+            Kind::Enum64 => self.items(true).nth(index).map(|item| self.to_wide(item)),
+            _ => None,
+        }
+    }
+
+    fn to_narrow(self, &[name, value]: &[u32; 2]) -> Enumerator<'a> {
+        let (name, signed) = (self.string(name), self.kind_flag);
+        let extended = i64::from(value.cast_signed()).cast_unsigned();
+        let bits = if signed { extended } else { u64::from(value) };
+        Enumerator { name, bits, signed }
+    }
+
+    fn to_wide(self, &[name, low, high]: &[u32; 3]) -> Enumerator<'a> {
+        let (name, signed) = (self.string(name), self.kind_flag);
+        Enumerator {
+            name,
+            bits: u64::from(low) | u64::from(high) << 32,
+            signed,
+        }
     }
 
     /// The parameters of a prototype; none for other kinds.

@@ -4,10 +4,10 @@ use thiserror::Error;
 
 use crate::object::ObjectError;
 use crate::util::Errno;
+use crate::vm::Fault;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
-use crate::vm::Fault;
 
 /// The result of what a test does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -90,12 +90,6 @@ pub enum Error {
         /// What the operation needs.
         wanted: &'static str,
     },
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(Box::new(fault))
-    }
 }
 
 /// Names for a message.

@@ -1,12 +1,11 @@
 //! Events fire programs, as the kernel's attach points do.
 
-use std::time::{Duration, Instant};
-
-use super::Vm;
-use super::attach::AttachPoint;
+use super::attach_point::AttachPoint;
 use super::error::Result;
+use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::Finished;
+use crate::spec::context::Machine as Arch;
 use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
 use crate::vm::{Outcome, ProgramHandle, Run};
@@ -21,9 +20,10 @@ impl Vm {
     /// [`Layout::declare`], or read its format file with [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
-        let layout = match self.first_btf(|btf| Layout::from_btf(btf, group, event)) {
+        let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::X86_64);
+        let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
-            None => Layout::tracepoint(group, event, None),
+            None => of(None),
         };
         Ok(Event::tracepoint(layout?))
     }
@@ -43,13 +43,13 @@ impl Vm {
     }
 
     /// What the first BTF that can says: the kernel's, then the objects' own.
-    fn first_btf<T>(
+    pub(super) fn first_btf<T>(
         &self,
         find: impl Fn(&Btf) -> std::result::Result<T, EventError>,
     ) -> Option<std::result::Result<T, EventError>> {
         let own = self.programs().filter_map(|program| program.btf.as_ref());
-        let results = self.kernel_btf.iter().chain(own).map(find);
-        results.filter(std::result::Result::is_ok).next()
+        let mut results = self.kernel_btf.iter().chain(own).map(find);
+        results.find(std::result::Result::is_ok)
     }
 
     /// Fires an event: runs the programs that are attached to its place, in the
@@ -101,34 +101,6 @@ impl Vm {
         Ok(outcome)
     }
 
-    /// Runs a program on an event `count` times, on the same context and packet, and
-    /// measures the time that all runs took together. The outcome is that of the
-    /// last run, with the outputs of all.
-    ///
-    /// # Errors
-    /// As of [`run`](Self::run).
-    pub fn run_repeatedly(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-        count: u32,
-    ) -> Result<(Outcome, Duration)> {
-        let mut outcome = Outcome::default();
-        let mut elapsed = Duration::ZERO;
-        let run = self.placed(program, event, &mut outcome, |vm, args| {
-            let start = Instant::now();
-            let mut last = vm.execute(program, args)?;
-            for _ in 1..count {
-                last = vm.execute(program, args)?;
-            }
-            elapsed = start.elapsed();
-            Ok(last)
-        })?;
-        outcome.passed = run.returned() != 0;
-        outcome.runs.push(run);
-        Ok((outcome, elapsed))
-    }
-
     /// Runs a program with these values in r1 to r5 and no context: what r1 points
     /// to must be in the machine's memory already.
     ///
@@ -136,7 +108,9 @@ impl Vm {
     /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
     pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
         let (machine, images) = (&mut self.machine, &self.images);
-        Ok(self.checked.run(machine, images, program, args, self.budget)?)
+        Ok(self
+            .checked
+            .run(machine, images, program, args, self.budget)?)
     }
 
     /// The programs that an event fires, in the order of attachment.
@@ -161,12 +135,14 @@ impl Vm {
         event: &Event,
         outcome: &mut Outcome,
     ) -> Result<Run> {
-        self.placed(program, event, outcome, |vm, args| vm.execute(program, args))
+        self.placed(program, event, outcome, |vm, args| {
+            vm.execute(program, args)
+        })
     }
 
     /// Puts an event into memory, lets `run` run on it, and takes it out again with
     /// everything that came of it, however the run ended.
-    fn placed(
+    pub(super) fn placed(
         &mut self,
         program: ProgramHandle,
         event: &Event,

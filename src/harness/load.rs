@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::{Error, Result, list};
-use super::{Sharing, Vm};
+use super::vm::{Sharing, Vm};
 use crate::interp::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
@@ -46,14 +46,21 @@ impl Vm {
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
-        let maps = defs.iter().map(|def| self.load_map(def)).collect::<Result<Vec<_>>>()?;
+        let maps = defs
+            .iter()
+            .map(|def| self.load_map(def))
+            .collect::<Result<Vec<_>>>()?;
         if self.kernel_btf.is_none() {
-            self.kernel_btf = programs.iter().find_map(|program| program.kernel_btf.clone());
+            self.kernel_btf = programs
+                .iter()
+                .find_map(|program| program.kernel_btf.clone());
         }
         let mut handles = Vec::with_capacity(programs.len());
         for program in programs {
             let image = Image::new(program, maps.clone(), &mut self.machine)?;
-            handles.push(ProgramHandle(u32::try_from(self.images.len()).unwrap_or(u32::MAX)));
+            handles.push(ProgramHandle(
+                u32::try_from(self.images.len()).unwrap_or(u32::MAX),
+            ));
             self.images.push(Arc::new(image));
             self.attached.push(None);
         }
@@ -70,7 +77,10 @@ impl Vm {
             (None, Pinning::ByName) => Some(Sharing::Pinned(def.name.clone())),
             (None, Pinning::None) => None,
         };
-        let known = self.shared.iter().find(|(known, _)| Some(known) == sharing.as_ref());
+        let known = self
+            .shared
+            .iter()
+            .find(|(known, _)| Some(known) == sharing.as_ref());
         if let Some((_, handle)) = known {
             return Ok(*handle);
         }
@@ -84,7 +94,7 @@ impl Vm {
 
     /// Gives a map what it holds at the start.
     fn fill(&self, def: &MapDef, handle: MapHandle, maps: &[MapHandle]) -> Result<()> {
-        let Some(map) = self.machine.map(handle) else {
+        let Some(map) = self.machine.map(handle).cloned() else {
             return Ok(());
         };
         let failed = |errno| Error::MapOperation {
@@ -97,11 +107,18 @@ impl Vm {
                 (Initial::Bytes { key, value }, _) => {
                     let mut whole = value.to_vec();
                     whole.resize(map.user_value_size(), 0);
-                    map.write(key, &whole, UpdateFlags::empty()).map_err(failed)?;
+                    map.write(key, &whole, UpdateFlags::empty())
+                        .map_err(failed)?;
                 }
-                (Initial::Map { index, map: inner }, Kind::MapOfMaps(outer)) => {
+                (Initial::Map { index, map: inner }, Kind::MapOfMaps(_)) => {
                     if let Some(inner) = maps.get(inner.index()) {
-                        outer.set(&index.to_le_bytes(), *inner).map_err(failed)?;
+                        let set = self.machine.set_inner(
+                            handle,
+                            &index.to_le_bytes(),
+                            *inner,
+                            UpdateFlags::empty(),
+                        );
+                        set.map_err(failed)?;
                     }
                 }
                 (Initial::Program { index, name }, Kind::ProgArray(array)) => {
@@ -124,7 +141,10 @@ impl Vm {
     /// # Errors
     /// [`Error::NoProgram`] with the names there are.
     pub fn program_handle(&self, name: &str) -> Result<ProgramHandle> {
-        let found = self.images.iter().rposition(|image| image.program().name == name);
+        let found = self
+            .images
+            .iter()
+            .rposition(|image| image.program().name == name);
         match found.and_then(|index| u32::try_from(index).ok()) {
             Some(index) => Ok(ProgramHandle(index)),
             None => Err(Error::NoProgram {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::Vm;
 use super::error::{Error, Result, list};
+use super::vm::Vm;
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 use crate::vm::maps::{Kind, Map};
-use crate::vm::{MapHandle, Machine, ProgramHandle};
+use crate::vm::{Machine, MapHandle, ProgramHandle};
 
 /// A map of a [`Vm`], on user space's side: what `bpf_map_lookup_elem(3)` and its
 /// like would do.
@@ -31,7 +31,11 @@ impl Vm {
     /// [`Error::NoMap`] with the names there are.
     pub fn map(&self, name: &str) -> Result<MapView<'_>> {
         // The last one of its name: that of the object loaded last.
-        let found = self.machine.maps().filter(|(_, map)| map.def().name == name).last();
+        let found = self
+            .machine
+            .maps()
+            .filter(|(_, map)| map.def().name == name)
+            .last();
         match found {
             Some((handle, map)) => Ok(MapView {
                 machine: &self.machine,
@@ -150,7 +154,7 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
     {
         self.check_key(key.as_bytes())?;
-        match self.map.delete(key.as_bytes()) {
+        match self.map.remove(key.as_bytes()) {
             Ok(()) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
             Err(errno) => Err(self.failed("deletion", errno)),
@@ -217,15 +221,32 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
     {
         self.check_key(key.as_bytes())?;
-        let known = self.machine.map(inner);
-        match (self.map.kind(), known) {
-            (Kind::MapOfMaps(outer), Some(_)) => {
-                let set = outer.set(key.as_bytes(), inner);
-                set.map_err(|errno| self.failed("update", errno))
-            }
-            (_, None) => Err(self.failed("update", Errno::EBADF)),
-            _ => Err(self.wrong_kind("a map of maps")),
+        if !matches!(self.map.kind(), Kind::MapOfMaps(_)) {
+            return Err(self.wrong_kind("a map of maps"));
         }
+        let flags = UpdateFlags::empty();
+        let set = self
+            .machine
+            .set_inner(self.handle, key.as_bytes(), inner, flags);
+        set.map_err(|errno| self.failed("update", errno))
+    }
+
+    /// The map under a key of a map of maps; `None` where there is none, or it is no
+    /// map of maps.
+    #[must_use]
+    pub fn inner<K>(&self, key: &K) -> Option<MapView<'_>>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        let Kind::MapOfMaps(outer) = self.map.kind() else {
+            return None;
+        };
+        let handle = outer.get(key.as_bytes())?;
+        Some(MapView {
+            machine: self.machine,
+            handle,
+            map: self.machine.map(handle)?.clone(),
+        })
     }
 
     /// Puts a program into a prog array.
@@ -244,8 +265,7 @@ impl MapView<'_> {
     }
 
     fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
-        V::read_from_bytes(bytes)
-            .map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
+        V::read_from_bytes(bytes).map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
     }
 
     fn check_key(&self, key: &[u8]) -> Result<()> {

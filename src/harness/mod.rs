@@ -6,135 +6,17 @@
 //! brings objects, engines and events together.
 
 mod attach;
+mod attach_point;
 mod error;
 mod fire;
+mod input;
 mod load;
 mod map;
+mod repeat;
+mod vm;
 
-pub use attach::AttachPoint;
+pub use attach_point::AttachPoint;
 pub use error::{Error, Result};
 pub use map::MapView;
-
-use std::sync::Arc;
-
-use crate::btf::Btf;
-use crate::interp::{Budget, Checked, Image};
-use crate::program::{Program, SharedMap};
-use crate::spec::helpers;
-use crate::vm::helpers::Call;
-use crate::vm::{HelperProblem, Machine, MapHandle, World};
-
-/// A machine with programs in it.
-///
-/// ```no_run
-/// use bpflab::{Object, Vm};
-///
-/// # fn main() -> bpflab::Result<()> {
-/// let object = Object::open("examples/bpf/write_hist.bpf.o")?;
-/// let mut vm = Vm::new(object)?;
-/// vm.world().task().set_pid(42).set_comm("dd");
-/// vm.attach_all()?;
-///
-/// let event = vm.tracepoint("syscalls/sys_enter_write")?.set("args[2]", 4096)?;
-/// let outcome = vm.fire(event)?;
-///
-/// assert_eq!(outcome.returned("count_write"), Some(0)); // 0: the event is not passed on
-/// assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(1));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct Vm {
-    machine: Machine,
-    checked: Checked,
-    /// By program handle.
-    images: Vec<Arc<Image>>,
-    /// By program handle: where the program is attached.
-    attached: Vec<Option<attach::Attached>>,
-    /// How often a program has been attached.
-    attachments: u64,
-    /// Maps that later objects may share.
-    shared: Vec<(Sharing, MapHandle)>,
-    /// Types of the kernel that events are laid out by.
-    kernel_btf: Option<Btf>,
-    budget: Budget,
-}
-
-/// Why two objects mean the same map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Sharing {
-    /// The test said so.
-    Token(SharedMap),
-    /// Both pin it under this name.
-    Pinned(String),
-}
-
-impl Vm {
-    /// A machine without programs in this world.
-    #[must_use]
-    pub fn with_world(world: World) -> Self {
-        Self {
-            machine: Machine::new(world),
-            checked: Checked::new(),
-            images: Vec::new(),
-            attached: Vec::new(),
-            attachments: 0,
-            shared: Vec::new(),
-            kernel_btf: None,
-            budget: Budget::default(),
-        }
-    }
-
-    /// The mocked outside: time, the current task, CPUs, chance, user memory.
-    pub const fn world(&mut self) -> &mut World {
-        &mut self.machine.world
-    }
-
-    /// The machine beneath: memory, maps, outputs.
-    pub const fn machine(&mut self) -> &mut Machine {
-        &mut self.machine
-    }
-
-    /// The loaded programs, in the order of their objects.
-    pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
-        self.images.iter().map(|image| image.program())
-    }
-
-    /// Limits each run of a program to this many instructions (2^28 otherwise).
-    pub const fn set_budget(&mut self, instructions: u64) -> &mut Self {
-        self.budget = Budget(instructions);
-        self
-    }
-
-    /// Lays events out by these types of a kernel; without it, by the BTF that
-    /// the objects were relocated for, or their own.
-    pub fn set_kernel_btf(&mut self, btf: Btf) -> &mut Self {
-        self.kernel_btf = Some(btf);
-        self
-    }
-
-    /// Puts a function of the test in place of a helper, by its name with or
-    /// without `bpf_`. It gets the arguments, reads and writes memory that they
-    /// point to through checked copies, and returns r0.
-    ///
-    /// ```no_run
-    /// # fn main() -> bpflab::Result<()> {
-    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
-    /// vm.mock_helper("bpf_get_stackid", |call| Ok(call.arg(3) + 7))?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::NoHelper`] where Linux 6.18 has no helper of this name.
-    pub fn mock_helper(
-        &mut self,
-        name: &str,
-        body: impl FnMut(&mut Call<'_>) -> std::result::Result<u64, HelperProblem> + Send + 'static,
-    ) -> Result<&mut Self> {
-        let helper = helpers::helper_by_name(name);
-        let helper = helper.ok_or_else(|| Error::NoHelper(name.to_owned()))?;
-        self.machine.mock_helper(helper.id, Box::new(body));
-        Ok(self)
-    }
-}
+pub use repeat::Repeated;
+pub use vm::Vm;

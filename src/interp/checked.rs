@@ -60,7 +60,7 @@ impl Checked {
         entry: ProgramHandle,
         args: [u64; 5],
         budget: Budget,
-    ) -> Result<Finished, Fault> {
+    ) -> Result<Finished, Box<Fault>> {
         let Some(image) = images.get(entry.index()) else {
             return Ok(Finished { r0: 0, insns: 0 });
         };
@@ -122,7 +122,7 @@ impl Run<'_> {
         from: i64,
         at: i64,
         args: [u64; 5],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let depth = self.frames.len();
         self.push_frame(machine, from, at, from)?;
         for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(args) {
@@ -132,7 +132,7 @@ impl Run<'_> {
     }
 
     /// Goes on at `at` until the frames are down to `floor`.
-    fn execute(&mut self, machine: &mut Machine, at: i64, floor: usize) -> Result<u64, Fault> {
+    fn execute(&mut self, machine: &mut Machine, at: i64, floor: usize) -> Result<u64, Box<Fault>> {
         let mut at = at;
         loop {
             let Some(slot) = self.image.insn(at) else {
@@ -148,10 +148,7 @@ impl Run<'_> {
             self.executed += 1;
             let next = match insn {
                 Insn::Call(target) => self.call(machine, at, insn, target)?,
-                Insn::CallReg { target } => {
-                    let to = self.function(machine, at, self.reg(target))?;
-                    self.call_subprogram(machine, at, to)?
-                }
+                Insn::CallReg { target } => self.call_register(machine, at, self.reg(target))?,
                 Insn::MayGoto { off } => self.may_goto(at, off),
                 Insn::Exit => Next::Exit,
                 insn => match self.operate(machine, at, insn) {
@@ -176,7 +173,7 @@ impl Run<'_> {
         at: i64,
         insn: Insn,
         target: CallTarget,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Next, Box<Fault>> {
         match target {
             CallTarget::Subprogram { .. } => {
                 let to = insn.subprogram_target(pc(at)).unwrap_or(-1);
@@ -188,12 +185,28 @@ impl Run<'_> {
         }
     }
 
+    /// `callx`: the register holds a function's address or, as other runtimes have
+    /// it, the number of a helper.
+    fn call_register(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        register: u64,
+    ) -> Result<Next, Box<Fault>> {
+        let helper = u32::try_from(register).map(HelperId).ok();
+        if let Some(helper) = helper.filter(|id| helpers::helper(*id).is_some()) {
+            return self.call_helper(machine, at, helper);
+        }
+        let to = self.function(machine, at, register)?;
+        self.call_subprogram(machine, at, to)
+    }
+
     fn call_subprogram(
         &mut self,
         machine: &mut Machine,
         from: i64,
         to: i64,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Next, Box<Fault>> {
         self.push_frame(machine, from, to, from + 1)?;
         Ok(Next::Goto(to))
     }
@@ -204,7 +217,7 @@ impl Run<'_> {
         from: i64,
         to: i64,
         return_to: i64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let depth = self.frames.len();
         if depth == limits::MAX_CALL_FRAMES {
             return Err(self.fault(from, FaultKind::Depth(depth)));
@@ -279,7 +292,7 @@ impl Run<'_> {
         machine: &mut Machine,
         at: i64,
         helper: HelperId,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Next, Box<Fault>> {
         let access = self.image.program().core_access(pc(at));
         if let Some(access) = access.filter(|access| access.poisoned) {
             return Err(self.fault(at, FaultKind::Poisoned(access.path.clone())));
@@ -295,13 +308,13 @@ impl Run<'_> {
                 Ok(Next::Follow)
             }
             // What happened in a callback is told as it is, with its own place.
-            Err(HelperProblem::Callback(fault)) => Err(*fault),
+            Err(HelperProblem::Callback(fault)) => Err(fault),
             Err(problem) => Err(self.fault(at, FaultKind::Helper { helper, problem })),
         }
     }
 
     /// The slot of the function that a register points to.
-    fn function(&self, machine: &Machine, at: i64, register: u64) -> Result<i64, Fault> {
+    fn function(&self, machine: &Machine, at: i64, register: u64) -> Result<i64, Box<Fault>> {
         let found = self.image.function_at(register);
         found.ok_or_else(|| self.fault(at, FaultKind::NoFunction(machine.pointer(register))))
     }
@@ -316,13 +329,13 @@ impl Run<'_> {
         self.regs[reg.number() as usize] = value;
     }
 
-    fn fault(&self, at: i64, kind: FaultKind) -> Fault {
+    fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
         let insn = match self.image.insn(at) {
             Some(Ok(insn)) => insn.text(&**self.image.program()).to_string(),
             Some(Err(error)) => format!("{:?}", error.raw),
             None => "none".into(),
         };
-        Fault::at(self.image.program(), pc(at), insn, kind)
+        Box::new(Fault::at(self.image.program(), pc(at), insn, kind))
     }
 }
 
@@ -344,7 +357,7 @@ impl Callbacks for Engine<'_, '_> {
         machine: &mut Machine,
         function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let to = self.run.function(machine, self.at, function)?;
         self.run.enter(machine, self.at, to, args)
     }

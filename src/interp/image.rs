@@ -33,8 +33,11 @@ impl Image {
     ) -> Result<Self, SpaceFull> {
         let functions = Region::opaque(format!("function of {}", program.name));
         let stack_of = |name: &str| Arc::from(format!("stack of {name}"));
-        let mut frame_names: Vec<_> =
-            program.subprograms.iter().map(|sub| stack_of(&sub.name)).collect();
+        let mut frame_names: Vec<_> = program
+            .subprograms
+            .iter()
+            .map(|sub| stack_of(&sub.name))
+            .collect();
         if frame_names.is_empty() {
             frame_names.push(stack_of(&program.name));
         }
@@ -81,7 +84,10 @@ impl Image {
     /// What messages call the stack frame of the function that holds a slot.
     pub(super) fn frame_name(&self, at: i64) -> Arc<str> {
         let pc = Pc::from_index(usize::try_from(at).unwrap_or_default());
-        let after = self.program.subprograms.partition_point(|sub| sub.start <= pc);
+        let after = self
+            .program
+            .subprograms
+            .partition_point(|sub| sub.start <= pc);
         let name = self.frame_names.get(after.saturating_sub(1));
         name.cloned().unwrap_or_else(|| "stack".into())
     }

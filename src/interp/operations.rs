@@ -13,11 +13,21 @@ impl Run<'_> {
         insn: Insn,
     ) -> Result<Next, FaultKind> {
         match insn {
-            Insn::Alu { op, width, dst, src } => {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => {
                 let result = op.eval(width, self.reg(dst), self.operand(src));
                 self.set(dst, result);
             }
-            Insn::MovSx { width, from, dst, src } => {
+            Insn::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => {
                 self.set(dst, movsx(width, from, self.reg(src)));
             }
             Insn::Neg { width, dst } => {
@@ -31,29 +41,69 @@ impl Run<'_> {
                 let value = self.pseudo(machine, at, source)?;
                 self.set(dst, value);
             }
-            Insn::Load { size, dst, base, off } | Insn::LoadAcquire { size, dst, base, off } => {
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+            }
+            | Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => {
                 let value = machine.space.load(self.address(base, off), bytes(size))?;
                 self.set(dst, value);
             }
-            Insn::LoadSx { from, dst, base, off } => {
-                let value = machine.space.load(self.address(base, off), bytes(from.size()))?;
+            Insn::LoadSx {
+                from,
+                dst,
+                base,
+                off,
+            } => {
+                let value = machine
+                    .space
+                    .load(self.address(base, off), bytes(from.size()))?;
                 self.set(dst, from.extend(value));
             }
-            Insn::Store { size, base, off, src } => {
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
                 let (address, value) = (self.address(base, off), self.operand(src));
                 machine.space.store(address, bytes(size), value)?;
             }
-            Insn::StoreRelease { size, base, off, src } => {
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => {
                 let (address, value) = (self.address(base, off), self.reg(src));
                 machine.space.store(address, bytes(size), value)?;
             }
-            Insn::Atomic { op, width, base, off, src } => {
+            Insn::Atomic {
+                op,
+                width,
+                base,
+                off,
+                src,
+            } => {
                 self.atomic(machine, op, width, self.address(base, off), src)?;
             }
             Insn::LoadPacket { size, index, off } => {
                 return Ok(self.load_packet(machine, size, index, off));
             }
-            Insn::JumpIf { op, width, dst, src, off } => {
+            Insn::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                off,
+            } => {
                 if op.eval(width, self.reg(dst), self.operand(src)) {
                     return Ok(Next::Goto(at + 1 + i64::from(off)));
                 }
@@ -99,17 +149,18 @@ impl Run<'_> {
     /// Legacy packet loads: the bytes in network order, or the end of the program
     /// with 0 where the packet has none there (RFC 9669, section 5.5;
     /// `bpf_skb_load_helper_*`, `net/core/filter.c`).
-    fn load_packet(
-        &mut self,
-        machine: &Machine,
-        size: Size,
-        index: Option<Reg>,
-        off: i32,
-    ) -> Next {
-        #[expect(clippy::cast_possible_truncation, reason = "the kernel adds 32-bit numbers")]
+    fn load_packet(&mut self, machine: &Machine, size: Size, index: Option<Reg>, off: i32) -> Next {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the kernel adds 32-bit numbers"
+        )]
         let index = index.map_or(0, |reg| self.reg(reg) as i32);
         let loaded = machine.packet_bytes(off.wrapping_add(index), bytes(size));
-        let value = loaded.map(|loaded| loaded.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        let value = loaded.map(|loaded| {
+            loaded
+                .iter()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        });
         self.set(Reg::R0, value.unwrap_or(0));
         match value {
             Some(_) => Next::Follow,

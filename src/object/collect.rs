@@ -10,7 +10,7 @@ use super::maps_data::{self, DataKind};
 use super::model::{Code, Entry, Function, Object};
 use super::relocs::{self, Homes, SectionUse};
 use super::types::Sections;
-use super::{btf_fixup, maps_btf, maps_legacy, resolve, struct_ops};
+use super::{bpftrace, btf_fixup, maps_btf, maps_legacy, resolve, struct_ops};
 use crate::btf::{Btf, BtfExt, Kind, Record, Records};
 use crate::isa::RawInsn;
 use crate::program::{Initial, MapOrigin};
@@ -392,7 +392,8 @@ fn entries(object: &mut Object) {
             notes.push((code.name.clone(), text));
             continue;
         }
-        let known = SectionName::classify(&code.name);
+        let of_bpftrace = bpftrace::libbpf_name(&code.name);
+        let known = SectionName::classify(of_bpftrace.as_deref().unwrap_or(&code.name));
         if known.is_none() {
             let text = format!(
                 "no section name that libbpf knows: program '{}' is skipped",
@@ -466,6 +467,7 @@ fn relocations(object: &mut Object, image: &Image<'_>, homes: &Homes) -> Result<
             _ if struct_ops::is_section(&section.name) => {
                 relocs::of_tables(object, image, homes, table.target, &table.entries)?;
             }
+            _ if is_known(section) => {}
             _ => object.note(
                 &section.name,
                 "holds addresses, which no BPF loader fills in: they are 0 when programs run",
@@ -519,7 +521,10 @@ fn unused(object: &mut Object, image: &Image<'_>, homes: &Homes) {
 fn is_known(section: &Section<'_>) -> bool {
     let name = section.name.strip_prefix(".rel").unwrap_or(&section.name);
     let by_name = name.starts_with(".debug_")
-        || matches!(name, "license" | "version" | ".BTF" | ".BTF.ext")
+        || matches!(
+            name,
+            "license" | "version" | ".BTF" | ".BTF.ext" | ".eh_frame"
+        )
         || struct_ops::is_section(name);
     by_name || !matches!(section.kind, SectionKind::Bits | SectionKind::Zeroed)
 }

@@ -6,6 +6,29 @@ use super::error::{ObjectError, Place, Problem};
 use super::maps_data;
 use super::model::{Global, Object, unknown};
 use crate::program::{MapDef, MapOrigin};
+use crate::util::TypeId;
+
+/// Bytes of a section in which variables can be set: a section of zeros takes no room
+/// in the file, and can be as large as it says.
+const MAX_SET: u32 = 8 << 20;
+/// Bytes of the largest value that is shown: JSON takes many times as much.
+const MAX_SHOWN: u32 = 256 << 10;
+
+/// What a path names: bytes of a map's value, and how to read them.
+#[derive(Clone, Copy)]
+struct Part<'p> {
+    offset: u32,
+    size: u32,
+    ty: Option<TypeId>,
+    /// The path to a bitfield in these bytes; empty for all of them.
+    rest: &'p str,
+}
+
+impl Part<'_> {
+    fn end(&self) -> u32 {
+        self.offset.saturating_add(self.size)
+    }
+}
 
 impl Object {
     /// The global variables, static ones included.
@@ -22,11 +45,11 @@ impl Object {
     /// Without BTF a variable takes whole numbers of its size.
     ///
     /// ```
-    /// use bpflab::Object;
-    ///
-    /// # fn example(object: &mut Object) -> Result<(), bpflab::ObjectError> {
-    /// object.set_global("target_pid", 42)?;
-    /// object.set_global("conf.comm", "dd")?;
+    /// # fn main() -> Result<(), bpflab::ObjectError> {
+    /// let mut object = bpflab::Object::open("tests/objects/globals.bpf.o")?;
+    /// object.set_global("wanted_pid", 42)?;
+    /// object.set_global("limits.high", 1000)?;
+    /// assert_eq!(object.global("limits")?["high"], 1000);
     /// # Ok(())
     /// # }
     /// ```
@@ -36,23 +59,23 @@ impl Object {
     pub fn set_global(&mut self, path: &str, value: impl Into<Json>) -> Result<(), ObjectError> {
         let value = value.into();
         let (global, rest) = self.find_global(path)?;
-        let btf = self.btf.clone();
-        let (map, offset, size, ty) = (global.map, global.offset, global.size, global.ty);
         let fault = |text: String| self.global_fault(path, Problem::Value(text));
-        let mut bytes = self.global_bytes(&self.globals_map(global)?.clone(), offset, size);
-        match (btf, ty) {
+        let part = self.part(path, global, rest)?;
+        if part.end() > MAX_SET {
+            return Err(fault(format!(
+                "it ends {} bytes into its section; what lies past {MAX_SET} can't be set",
+                part.end()
+            )));
+        }
+        let (id, offset) = (global.map, part.offset);
+        let mut bytes = self.bytes_of(global, part);
+        match (&self.btf, part.ty) {
             (Some(btf), Some(ty)) => btf
-                .set(ty, rest, &value, &mut bytes)
+                .set(ty, part.rest, &value, &mut bytes)
                 .map_err(|error| fault(error.to_string()))?,
-            _ if !rest.is_empty() => {
-                return Err(fault(
-                    "its parts are known only with BTF: compile with -g".to_owned(),
-                ));
-            }
             _ => plain(&value, &mut bytes).map_err(fault)?,
         }
-        let map = self.maps.get_mut(map.index());
-        if let Some(map) = map {
+        if let Some(map) = self.maps.get_mut(id.index()) {
             maps_data::write(map, offset as usize, &bytes);
         }
         Ok(())
@@ -65,8 +88,15 @@ impl Object {
     pub fn global(&self, path: &str) -> Result<Json, ObjectError> {
         let (global, rest) = self.find_global(path)?;
         let fault = |text: String| self.global_fault(path, Problem::Value(text));
-        let bytes = self.global_bytes(self.globals_map(global)?, global.offset, global.size);
-        let (Some(btf), Some(ty)) = (&self.btf, global.ty) else {
+        let part = self.part(path, global, rest)?;
+        if part.size > MAX_SHOWN {
+            return Err(fault(format!(
+                "{} bytes are too many for one value; ask for a part of it",
+                part.size
+            )));
+        }
+        let bytes = self.bytes_of(global, part);
+        let (Some(btf), Some(ty)) = (&self.btf, part.ty) else {
             let number = bytes
                 .iter()
                 .take(8)
@@ -74,22 +104,57 @@ impl Object {
                 .fold(0u64, |n, b| n << 8 | u64::from(*b));
             return Ok(Json::from(number));
         };
+        let value = btf
+            .decode(ty, &bytes)
+            .map_err(|error| fault(error.to_string()))?;
+        member(value.to_json(), part.rest)
+            .ok_or_else(|| fault("a bitfield of an array can't be read alone".to_owned()))
+    }
+
+    /// The bytes and the type that a path names.
+    fn part<'p>(
+        &self,
+        path: &str,
+        global: &Global,
+        rest: &'p str,
+    ) -> Result<Part<'p>, ObjectError> {
+        let whole = Part {
+            offset: global.offset,
+            size: global.size,
+            ty: global.ty,
+            rest: "",
+        };
+        let fault = |text: String| self.global_fault(path, Problem::Value(text));
+        let (Some(btf), Some(ty)) = (&self.btf, global.ty) else {
+            return match rest {
+                "" => Ok(whole),
+                _ => Err(fault(
+                    "its parts are known only with BTF: compile with -g".to_owned(),
+                )),
+            };
+        };
         let field = btf
             .field(ty, rest)
             .map_err(|error| fault(error.to_string()))?;
         if field.is_bitfield {
-            let whole = btf
-                .decode(ty, &bytes)
-                .map_err(|error| fault(error.to_string()))?;
-            return member(whole.to_json(), rest)
-                .ok_or_else(|| fault("a bitfield of an array can't be read alone".to_owned()));
+            // Its neighbours share its bytes.
+            return Ok(Part { rest, ..whole });
         }
-        let start = usize::try_from(field.bit_offset / 8).unwrap_or(usize::MAX);
-        let part = bytes.get(start..).unwrap_or_default();
-        let value = btf
-            .decode(field.ty, part)
-            .map_err(|error| fault(error.to_string()))?;
-        Ok(value.to_json())
+        let offset = u32::try_from(field.bit_offset / 8).ok();
+        let size = u32::try_from(field.bit_size.div_ceil(8)).ok();
+        let inside = offset.zip(size).filter(|(offset, size)| {
+            offset
+                .checked_add(*size)
+                .is_some_and(|end| end <= global.size)
+        });
+        let (offset, size) = inside
+            .ok_or_else(|| fault(format!("it is not in the variable's {} bytes", global.size)))?;
+        Ok(Part {
+            offset: global.offset.saturating_add(offset),
+            size,
+            ty: Some(field.ty),
+            rest: "",
+        })
     }
 
     /// The variable that a path begins with, and the rest of the path.
@@ -123,19 +188,17 @@ impl Object {
         Err(self.global_fault(path, unknown("no such variable", known)))
     }
 
-    fn globals_map(&self, global: &Global) -> Result<&MapDef, ObjectError> {
-        self.maps.get(global.map.index()).ok_or_else(|| {
-            self.global_fault(&global.name, Problem::Value("its map is gone".to_owned()))
-        })
-    }
-
-    /// The bytes that a variable starts with.
-    fn global_bytes(&self, map: &MapDef, offset: u32, size: u32) -> Vec<u8> {
-        let value = map.initial_value(&maps_data::KEY).unwrap_or_default();
-        let start = offset as usize;
-        let end = start.saturating_add(size as usize).min(value.len());
-        let mut bytes = value.get(start..end).unwrap_or_default().to_vec();
-        bytes.resize(size as usize, 0);
+    /// The bytes that a part of a variable starts with.
+    fn bytes_of(&self, global: &Global, part: Part<'_>) -> Vec<u8> {
+        let map = self.maps.get(global.map.index());
+        let value = map.and_then(|map| map.initial_value(&maps_data::KEY));
+        let value = value.unwrap_or_default();
+        let end = (part.end() as usize).min(value.len());
+        let mut bytes = value
+            .get(part.offset as usize..end)
+            .unwrap_or_default()
+            .to_vec();
+        bytes.resize(part.size as usize, 0);
         bytes
     }
 
@@ -191,7 +254,7 @@ fn plain(value: &Json, bytes: &mut [u8]) -> Result<(), String> {
 
 /// The member of a JSON object that a path of names leads to.
 fn member(mut value: Json, path: &str) -> Option<Json> {
-    for name in path.split('.') {
+    for name in path.split('.').filter(|name| !name.is_empty()) {
         value = value.get_mut(name)?.take();
     }
     Some(value)

@@ -99,6 +99,19 @@ fn declared(btf: &Btf, place: Variable, section_size: u64) -> Result<Declared> {
     })
 }
 
+/// The map that a variable declares, if its type looks like a map's at all: a struct
+/// with a member `type`. The linker compares declarations by it.
+pub(super) fn definition(btf: &Btf, variable: TypeId) -> Option<Result<MapDef>> {
+    let variable = btf.get(variable)?;
+    let shape = resolve(btf, variable.target_id()?);
+    let has_type = shape.members().any(|member| member.name == "type");
+    if variable.kind() != Kind::Var || shape.kind() != Kind::Struct || !has_type {
+        return None;
+    }
+    let definition = Definition::read(btf, variable.name(), shape, Depth::Outer);
+    Some(definition.map(|definition| definition.map))
+}
+
 /// Where a map's declaration stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {

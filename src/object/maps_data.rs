@@ -105,7 +105,7 @@ pub(super) fn write(map: &mut MapDef, offset: usize, bytes: &[u8]) {
     let mut value = map.initial_value(&KEY).unwrap_or_default().to_vec();
     let end = offset.saturating_add(bytes.len());
     if value.len() < end {
-        value.resize(end.max(map.value_size as usize), 0);
+        value.resize(end, 0);
     }
     if let Some(place) = value.get_mut(offset..end) {
         place.copy_from_slice(bytes);

@@ -6,7 +6,9 @@
 //! (`resolve`, `assemble`, `programs`). Conventions are libbpf's; where a file is
 //! about one of them, it names libbpf's function.
 
+mod add_entry;
 mod assemble;
+mod bpftrace;
 mod btf_fixup;
 pub mod cases;
 mod collect;
@@ -16,9 +18,11 @@ pub mod core;
 mod elf;
 mod error;
 mod externs;
+mod fuzz;
 mod globals;
 mod image;
 mod kconfig;
+mod link;
 mod map_mut;
 mod maps_btf;
 mod maps_data;
@@ -26,6 +30,7 @@ mod maps_legacy;
 mod model;
 mod open;
 mod programs;
+mod relocations;
 mod relocs;
 mod resolve;
 mod slots;
@@ -34,8 +39,11 @@ mod target;
 mod types;
 
 pub use error::{Known, ObjectError, Place, Problem};
+#[doc(hidden)]
+pub use fuzz::exercise;
 pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable};
 pub use map_mut::MapMut;
 pub use model::{Entry, Extern, ExternKind, Global, Note, Object};
 pub use programs::Programs;
+pub use relocations::{Relocation, RelocationKind};
 pub use target::Target;

@@ -20,14 +20,14 @@ use crate::util::{MapId, TypeId};
 /// It follows libbpf's conventions throughout: what a section name means, which
 /// functions are appended to a program, what maps are called, what is poisoned.
 ///
-/// ```no_run
+/// ```
 /// use bpflab::Object;
 ///
-/// let mut object = Object::open("write_hist.bpf.o")?;
-/// object.set_global("target_pid", 42)?;
-/// object.map_mut("hist")?.set_max_entries(64)?;
+/// let mut object = Object::open("tests/objects/map_kinds.bpf.o")?;
+/// object.map_mut("entries")?.set_max_entries(64)?;
 /// for program in object.programs() {
 ///     let program = program?;
+///     assert_eq!(program.name, "use_maps");
 ///     println!("{} has {} instructions", program.name, program.insns.len());
 /// }
 /// # Ok::<(), bpflab::ObjectError>(())
@@ -230,6 +230,12 @@ impl Object {
         let index = after.checked_sub(1)?;
         let function = self.functions.get(index)?;
         (function.code == code && function.slots.contains(&slot)).then_some(index)
+    }
+
+    /// A function with the section that it is in.
+    pub(super) fn code_of(&self, function: usize) -> Option<(&Function, &Code)> {
+        let function = self.functions.get(function)?;
+        Some((function, self.code.get(function.code)?))
     }
 
     /// Adds a map.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::{ObjectError, Place, Problem};
+use super::link::{self, Input};
 use super::model::Object;
 use super::{collect, elf};
 
@@ -16,11 +17,7 @@ impl Object {
     /// they are taken out ([`Object::programs`]).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ObjectError> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| {
-            ObjectError::new(Place::Object, Problem::Unreadable(error.to_string())).of(&name)
-        })?;
-        Self::parse(&name, &bytes)
+        Self::parse(&path.display().to_string(), &read(path)?)
     }
 
     /// Opens an object of these bytes. `name` is what messages call it; libbpf's
@@ -33,4 +30,61 @@ impl Object {
             .and_then(|image| collect::collect(name, &image))
             .map_err(|error| error.of(name))
     }
+
+    /// Links object files into one, as `bpftool gen object` does: functions, maps and
+    /// variables that one declares `extern` are those that another defines, a strong
+    /// definition wins over `__weak` ones, and static ones stay apart. `name` is what
+    /// the result is called; each file comes with its own name and bytes.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use bpflab::Object;
+    ///
+    /// let main = std::fs::read("tests/objects/link_main.bpf.o")?;
+    /// let library = std::fs::read("tests/objects/link_library.bpf.o")?;
+    /// let object = Object::link("tool", &[("main", &main), ("library", &library)])?;
+    ///
+    /// let program = object.program("main_program")?;
+    /// assert!(program.subprograms.iter().any(|function| function.name == "library_scale"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Object::open`], and for definitions that contradict each other; by
+    /// file.
+    pub fn link(name: &str, files: &[(&str, &[u8])]) -> Result<Self, ObjectError> {
+        let mut inputs = Vec::with_capacity(files.len());
+        for (file, bytes) in files {
+            let image = elf::read(bytes).map_err(|error| error.of(file))?;
+            inputs.push(Input::new(file, image)?);
+        }
+        link::link(&inputs)
+            .and_then(|image| collect::collect(name, &image))
+            .map_err(|error| error.of(name))
+    }
+
+    /// Opens and links the files at these paths ([`Object::link`]).
+    ///
+    /// # Errors
+    /// As for [`Object::link`].
+    pub fn link_files<P: AsRef<Path>>(name: &str, paths: &[P]) -> Result<Self, ObjectError> {
+        let mut files = Vec::with_capacity(paths.len());
+        for path in paths {
+            let path = path.as_ref();
+            files.push((path.display().to_string(), read(path)?));
+        }
+        let files: Vec<(&str, &[u8])> = files
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+            .collect();
+        Self::link(name, &files)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ObjectError> {
+    std::fs::read(path).map_err(|error| {
+        let problem = Problem::Unreadable(error.to_string());
+        ObjectError::new(Place::Object, problem).of(&path.display().to_string())
+    })
 }

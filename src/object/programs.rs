@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::assemble::{Assembled, Assembler};
+use super::core::{Relocated, Relocator};
 use super::error::{ObjectError, Place, Problem};
 use super::model::{Entry, Object};
 use super::resolve::{self, Resolved};
 use crate::btf::{Btf, FuncInfo, LineInfo, Linkage};
 use crate::isa::RawInsn;
-use crate::program::{Initial, MapDef, Program, Subprogram};
+use crate::program::{CoreAccess, Initial, MapDef, Program, Subprogram};
 use crate::spec::MapType;
 use crate::util::{Pc, TypeId};
 
@@ -41,10 +42,11 @@ impl Object {
     /// The programs that are to be loaded, each on its own: one that is broken says
     /// why and doesn't keep the others from being used.
     ///
-    /// ```no_run
+    /// ```
     /// # fn main() -> Result<(), bpflab::ObjectError> {
-    /// let object = bpflab::Object::open("write_hist.bpf.o")?;
+    /// let object = bpflab::Object::open("tests/objects/tail_calls.bpf.o")?;
     /// let programs = object.programs().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(programs.len(), 4);
     /// # Ok(())
     /// # }
     /// ```
@@ -129,7 +131,8 @@ impl Prepared {
             externs: &self.externs,
             limit: self.budget / RawInsn::SIZE,
         };
-        let code = assembler.assemble(entry.function, entry.exception_callback)?;
+        let mut code = assembler.assemble(entry.function, entry.exception_callback)?;
+        let accesses = relocate_core(assembler, self.kernel.as_ref(), &mut code)?;
         let debug = Debug::new(object, &code);
         self.budget = self
             .budget
@@ -159,9 +162,58 @@ impl Prepared {
             kernel_btf: kernel,
             func_info: debug.functions,
             lines: debug.lines,
-            accesses: Vec::new(),
+            accesses,
         })
     }
+}
+
+/// Applies the CO-RE relocations of a program's functions.
+fn relocate_core(
+    assembler: Assembler<'_>,
+    kernel: Option<&Btf>,
+    code: &mut Assembled,
+) -> Result<Vec<CoreAccess>> {
+    let object = assembler.object;
+    let mut accesses = Vec::new();
+    let Some(local) = &object.btf else {
+        return Ok(accesses);
+    };
+    let targets = [kernel.unwrap_or(local).clone()];
+    let mut relocator = Relocator::new(local, &targets);
+    for &(index, start) in &code.functions {
+        let Some((function, section)) = object.code_of(index) else {
+            continue;
+        };
+        let first = function.slots.start;
+        let insns = code
+            .insns
+            .get_mut(start..start + function.slots.len())
+            .unwrap_or_default();
+        for record in range(&section.core, &function.slots, |record| record.insn_off) {
+            let at = record.insn_off as usize - first;
+            let done = relocator.relocate(insns, at, record).map_err(|error| {
+                let text = format!("CO-RE relocation of {}: {}", error.access, error.fault);
+                assembler.fault(function, section, first + at, Problem::Relocation(text))
+            })?;
+            accesses.push(CoreAccess {
+                pc: Pc::from_index(start + at),
+                path: done.access,
+                poisoned: !matches!(done.result, Relocated::Value(_)),
+            });
+        }
+    }
+    Ok(accesses)
+}
+
+/// The records of a function's slots, of those of its section in rising order.
+fn range<'r, T>(
+    records: &'r [T],
+    slots: &std::ops::Range<usize>,
+    slot: impl Fn(&T) -> u32,
+) -> &'r [T] {
+    let from = records.partition_point(|record| (slot(record) as usize) < slots.start);
+    let to = records.partition_point(|record| (slot(record) as usize) < slots.end);
+    records.get(from..to).unwrap_or_default()
 }
 
 /// What BTF.ext says of a program, at the program's slots.
@@ -175,10 +227,7 @@ impl Debug {
         let mut functions = Vec::with_capacity(assembled.functions.len());
         let mut lines = Vec::new();
         for &(index, start) in &assembled.functions {
-            let found = object.functions.get(index);
-            let found =
-                found.and_then(|function| Some((function, object.code.get(function.code)?)));
-            let Some((function, code)) = found else {
+            let Some((function, code)) = object.code_of(index) else {
                 continue;
             };
             let first = function.slots.start;
@@ -186,24 +235,13 @@ impl Debug {
                 let slot = (insn_off as usize).saturating_sub(first) + start;
                 u32::try_from(slot).unwrap_or(u32::MAX)
             };
-            let info = code
-                .functions
-                .partition_point(|info| (info.insn_off as usize) < first);
-            if let Some(info) = code.functions.get(info)
-                && info.insn_off as usize == first
-            {
-                functions.push(FuncInfo {
-                    insn_off: moved(info.insn_off),
-                    ..*info
-                });
-            }
-            let from = code
-                .lines
-                .partition_point(|line| (line.insn_off as usize) < first);
-            let to = code
-                .lines
-                .partition_point(|line| (line.insn_off as usize) < function.slots.end);
-            let own = code.lines.get(from..to).unwrap_or_default();
+            let info = range(&code.functions, &function.slots, |info| info.insn_off);
+            let own = info.first().filter(|info| info.insn_off as usize == first);
+            functions.extend(own.map(|info| FuncInfo {
+                insn_off: moved(info.insn_off),
+                ..*info
+            }));
+            let own = range(&code.lines, &function.slots, |line| line.insn_off);
             lines.extend(own.iter().map(|line| LineInfo {
                 insn_off: moved(line.insn_off),
                 ..*line

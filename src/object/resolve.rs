@@ -1,10 +1,11 @@
 //! What the externs of an object stand for on the kernel that programs are
 //! relocated for (libbpf, `bpf_object__resolve_externs`).
 
+use super::core::types_are_compatible;
 use super::error::Problem;
 use super::maps_data::write;
 use super::model::{Entry, Extern, ExternKind, Object};
-use crate::btf::{Btf, Kind, essential_name};
+use crate::btf::{Btf, Kind, Type, essential_name};
 use crate::program::MapOrigin;
 use crate::util::{MapId, TypeId};
 
@@ -105,11 +106,32 @@ fn in_btf(object: &Object, ext: &Extern, kernel: Option<&Btf>, kind: Kind) -> Re
         Kind::Func => essential_name(&ext.name),
         _ => &ext.name,
     };
-    match kernel.find(name, kind) {
+    let found = kernel.find(name, kind);
+    if let (Some(found), Some(local)) = (found, &object.btf)
+        && !agrees(local, ext, found)
+    {
+        // A weak function of another shape counts as missing, a variable doesn't.
+        if ext.weak && kind == Kind::Func {
+            return Resolved::Missing;
+        }
+        return unresolved(format!("the kernel's {kind} of this name has another type"));
+    }
+    match found {
         Some(found) => Resolved::InBtf(found.id()),
         None if ext.weak => Resolved::Missing,
         None => unresolved(format!("the kernel's BTF has no {kind} of this name")),
     }
+}
+
+/// Whether the type that an extern is declared with is compatible with the kernel's.
+fn agrees(local: &Btf, ext: &Extern, found: Type<'_>) -> bool {
+    let declared = match ext.kind {
+        ExternKind::KernelFunction { prototype } => Some(prototype),
+        ExternKind::KernelVariable { ty } => ty,
+        _ => None,
+    };
+    let types = declared.zip(found.target_id());
+    types.is_none_or(|(declared, of)| types_are_compatible(local, declared, found.btf(), of))
 }
 
 /// What an entry point attaches to in the kernel's BTF.

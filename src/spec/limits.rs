@@ -29,7 +29,7 @@ pub const MAX_INSNS_UNPRIVILEGED: usize = 4096;
 /// Branches that wait to be walked (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`,
 /// `kernel/bpf/verifier.c`).
 pub const MAX_JUMP_SEQUENCE: usize = 8192;
-/// States kept at an instruction for an unprivileged program
+/// States kept at an instruction while an unprivileged program is verified
 /// (`BPF_COMPLEXITY_LIMIT_STATES`, `kernel/bpf/verifier.c`).
 pub const MAX_STATES: usize = 64;
 /// Maps that a program uses (`MAX_USED_MAPS`, `include/linux/bpf_verifier.h`).
@@ -49,10 +49,8 @@ pub const MAX_VAR_SIZE: u64 = 1 << 29;
 /// The farthest byte of a packet that a pointer may reach (`MAX_PACKET_OFF`,
 /// `kernel/bpf/verifier.c`).
 pub const MAX_PACKET_OFFSET: u32 = 0xffff;
-/// Bytes of memory that a helper fills through an argument: the size is a `u32`
-/// below [`MAX_VAR_SIZE`]; this is the verifier's check of a writable raw
-/// tracepoint's buffer and of the syscall program's context (`U16_MAX`,
-/// `kernel/bpf/verifier.c`).
+/// Bytes of a syscall program's context (`U16_MAX`, `syscall_prog_is_valid_access`,
+/// `kernel/bpf/syscall.c`).
 pub const MAX_SYSCALL_CONTEXT: usize = 0xffff;
 
 /// Bytes of an object's name, its final zero included (`BPF_OBJ_NAME_LEN`,
@@ -72,7 +70,7 @@ pub const MAX_LOOPS: u32 = 1 << 23;
 /// Iterations that one `may_goto` instruction allows (`BPF_MAY_GOTO`,
 /// `kernel/bpf/verifier.c`).
 pub const MAX_MAY_GOTO: u32 = 1 << 23;
-/// Seconds after which a `may_goto` loop ends (`bpf_check_timed_may_goto`,
+/// Nanoseconds after which a `may_goto` loop ends (`bpf_check_timed_may_goto`,
 /// `kernel/bpf/core.c`).
 pub const MAY_GOTO_NANOSECONDS: u64 = 250_000_000;
 
@@ -88,11 +86,6 @@ pub const MAX_PRINTF_BINARY_ARGS: usize = 512;
 /// Bytes of a line that `trace_printk` prints (`MAX_BPRINTF_BUF`,
 /// `include/linux/bpf.h`).
 pub const MAX_PRINTF_BUFFER: usize = 1024;
-/// Bytes that a string in `trace_printk`'s arguments gives at most, its final zero
-/// included (`BPF_TRACE_PRINTK_SIZE` is the line; a `%s` is copied up to what is
-/// left of [`MAX_PRINTF_BINARY_ARGS`], `kernel/bpf/helpers.c`).
-pub const MAX_PRINTF_STRING: usize = MAX_PRINTF_BINARY_ARGS;
-
 /// Bytes of a ring-buffer record's header (`BPF_RINGBUF_HDR_SZ`,
 /// `include/uapi/linux/bpf.h`).
 pub const RINGBUF_HEADER: u32 = 8;
@@ -128,6 +121,14 @@ pub const PER_CPU_MAX: u32 = 32 << 10;
 pub const LPM_MAX_PREFIX_BYTES: u32 = 256;
 /// Bytes of an LPM trie's prefix, at least (`LPM_DATA_SIZE_MIN`).
 pub const LPM_MIN_PREFIX_BYTES: u32 = 1;
+/// Bytes of an LPM trie's value (`LPM_VAL_SIZE_MAX`).
+pub const LPM_MAX_VALUE: u32 = 4_194_024;
+/// Bytes that a hash map keeps beside an element's key and value (`struct htab_elem`,
+/// `kernel/bpf/hashtab.c`).
+pub const HASH_ELEMENT_HEADER: u32 = 48;
+/// Bytes of a value in an object's local storage (`BPF_LOCAL_STORAGE_MAX_VALUE_SIZE`,
+/// `include/linux/bpf_local_storage.h`).
+pub const LOCAL_STORAGE_MAX_VALUE: u32 = 65_407;
 /// CPUs of a cpumap (`NR_CPUS` of a distribution's kernel).
 pub const MAX_CPUS: u32 = 8192;
 /// Depth of maps in maps: an inner map may not hold maps itself.
@@ -138,9 +139,5 @@ pub const MAX_NESTED_OUTPUT: usize = 3;
 /// Bytes of a packet that `BPF_PROG_TEST_RUN` needs at least (an Ethernet header,
 /// `net/bpf/test_run.c`).
 pub const MIN_TEST_PACKET: usize = 14;
-/// Bytes of the largest packet (`MAX_SKB` of `skb_change_tail` and friends:
-/// `BPF_SKB_MAX_LEN`, `net/core/filter.c`).
-pub const MAX_SKB_LEN: u32 = 1 << 17;
-
-/// Start of a page, for maps whose size counts in pages.
+/// Bytes of a page on x86-64, for maps whose size counts in pages.
 pub const PAGE_SIZE: u32 = 4096;

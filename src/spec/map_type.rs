@@ -2,7 +2,10 @@
 //! each kind is made of, and what may be asked of it.
 
 use super::flags::MapFlags;
-use super::limits::{LPM_MAX_PREFIX_BYTES, LPM_MIN_PREFIX_BYTES};
+use super::limits::{
+    HASH_ELEMENT_HEADER, KMALLOC_MAX, LOCAL_STORAGE_MAX_VALUE, LPM_MAX_PREFIX_BYTES, LPM_MAX_VALUE,
+    LPM_MIN_PREFIX_BYTES, PER_CPU_MAX, STACK_SIZE,
+};
 use super::numbered::numbered;
 
 /// Which `key_size` a map is created with.
@@ -47,6 +50,8 @@ pub enum ValueRule {
     Any,
     /// A positive multiple of eight.
     Words,
+    /// One byte or more, up to this many.
+    UpTo(u32),
 }
 
 impl ValueRule {
@@ -59,6 +64,7 @@ impl ValueRule {
             Self::U32OrU64 => size == 4 || size == 8,
             Self::Any => size > 0,
             Self::Words => size > 0 && size.is_multiple_of(8),
+            Self::UpTo(most) => size > 0 && size <= most,
         }
     }
 }
@@ -205,13 +211,13 @@ numbered! {
         Array = 2, "array" => row(K::U32, V::Any, ACCESS.union(F::MMAPABLE).union(F::INNER_MAP)).direct_value();
         ProgArray = 3, "prog_array" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Program);
         PerfEventArray = 4, "perf_event_array" => row(K::U32, V::U32, USER_ACCESS.union(F::PRESERVE_ELEMS)).holds(Holds::PerfEvent);
-        PercpuHash = 5, "percpu_hash" => row(K::Any, V::Any, HASH).per_cpu();
-        PercpuArray = 6, "percpu_array" => row(K::U32, V::Any, ACCESS).per_cpu();
+        PercpuHash = 5, "percpu_hash" => row(K::Any, V::Any, HASH.difference(NUMA)).per_cpu();
+        PercpuArray = 6, "percpu_array" => row(K::U32, V::Any, MapFlags::ACCESS).per_cpu();
         StackTrace = 7, "stack_trace" => row(K::U32, V::Words, USER_ACCESS.union(F::STACK_BUILD_ID)).holds(Holds::Stack);
         CgroupArray = 8, "cgroup_array" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Cgroup);
         LruHash = 9, "lru_hash" => row(K::Any, V::Any, LRU);
-        LruPercpuHash = 10, "lru_percpu_hash" => row(K::Any, V::Any, LRU).per_cpu();
-        LpmTrie = 11, "lpm_trie" => row(K::Lpm, V::Any, ACCESS.union(F::NO_PREALLOC)).needs(F::NO_PREALLOC);
+        LruPercpuHash = 10, "lru_percpu_hash" => row(K::Any, V::Any, LRU.difference(NUMA)).per_cpu();
+        LpmTrie = 11, "lpm_trie" => row(K::Lpm, V::UpTo(LPM_MAX_VALUE), ACCESS.union(F::NO_PREALLOC)).needs(F::NO_PREALLOC);
         ArrayOfMaps = 12, "array_of_maps" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Map);
         HashOfMaps = 13, "hash_of_maps" => row(K::Any, V::U32, HASH).holds(Holds::Map);
         Devmap = 14, "devmap" => row(K::U32, V::U32OrU64, USER_ACCESS).holds(Holds::Device);
@@ -248,6 +254,34 @@ impl MapType {
     #[must_use]
     pub const fn holds_maps(self) -> bool {
         matches!(self.info().holds, Holds::Map)
+    }
+
+    /// Whether elements of these sizes, which the rules of the type allow, are too
+    /// large to be allocated; the kernel then answers `E2BIG`.
+    #[must_use]
+    pub const fn too_large(self, key_size: u32, value_size: u32) -> bool {
+        let per_cpu = self.info().per_cpu && value_size as u64 > PER_CPU_MAX as u64;
+        per_cpu
+            || match self {
+                Self::Array => value_size > i32::MAX.cast_unsigned(),
+                Self::Hash
+                | Self::PercpuHash
+                | Self::LruHash
+                | Self::LruPercpuHash
+                | Self::HashOfMaps => {
+                    key_size as u64 + value_size as u64
+                        >= (KMALLOC_MAX - HASH_ELEMENT_HEADER) as u64
+                }
+                Self::Sockhash => key_size as u64 > STACK_SIZE as u64,
+                Self::Queue | Self::Stack | Self::BloomFilter => value_size > KMALLOC_MAX,
+                Self::CgroupStorage
+                | Self::PercpuCgroupStorage
+                | Self::SkStorage
+                | Self::InodeStorage
+                | Self::TaskStorage
+                | Self::CgrpStorage => value_size > LOCAL_STORAGE_MAX_VALUE,
+                _ => false,
+            }
     }
 
     /// How many bytes user space reads and writes for one value of `value_size`
@@ -288,6 +322,22 @@ mod tests {
         assert!(ring.entries.allows(4096, 4096) && !ring.entries.allows(4096, 16384));
         assert!(!ring.entries.allows(12288, 4096) && !ring.entries.allows(0, 4096));
         assert!(MapType::SkStorage.info().entries.allows(0, 4096));
+    }
+
+    #[test]
+    fn elements_have_a_largest_size() {
+        assert!(!MapType::Hash.too_large(8, 4_194_247) && MapType::Hash.too_large(8, 4_194_248));
+        assert!(MapType::Hash.too_large(u32::MAX, u32::MAX));
+        assert!(
+            !MapType::PercpuArray.too_large(4, 32768) && MapType::PercpuArray.too_large(4, 32769)
+        );
+        assert!(
+            !MapType::Array.too_large(4, 0x7fff_ffff) && MapType::Array.too_large(4, 0x8000_0000)
+        );
+        assert!(
+            !MapType::CgrpStorage.too_large(4, 65_407) && MapType::CgrpStorage.too_large(4, 65_408)
+        );
+        assert!(!MapType::LpmTrie.info().value.allows(4_194_025));
     }
 
     #[test]

@@ -12,13 +12,17 @@ mod flags;
 pub mod helpers;
 pub mod limits;
 mod map_type;
+mod map_use;
 mod numbered;
 mod prog_type;
 mod section;
+pub mod syscalls;
+pub mod tracepoint;
 
 pub use attach_type::AttachType;
 pub use flags::*;
 pub use map_type::{EntriesRule, Holds, KeyRule, MapType, MapTypeInfo, ValueRule};
+pub use map_use::{MapMismatch, ValueField};
 pub use prog_type::{
     AttachRule, ContextKind, Family, PacketAccess, ProgType, ProgTypeInfo, ReturnRule, Traits,
 };

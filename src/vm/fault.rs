@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::memory::{AccessFault, Pointer, SpaceFull};
 use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
-use crate::spec::helpers;
+use crate::spec::{MapType, helpers};
 use crate::util::{HelperId, Pc, TypeId};
 
 /// A program did something that the machine refuses: what, at which instruction,
@@ -119,6 +119,39 @@ pub enum HelperProblem {
         /// What it should be.
         wanted: &'static str,
     },
+    /// A map of a type that the helper can't use.
+    #[error("argument {arg} is map {map} of type {map_type}, which it can't be called on")]
+    MapType {
+        /// The argument, from 1.
+        arg: usize,
+        /// The map's name.
+        map: String,
+        /// Its type.
+        map_type: MapType,
+    },
+    /// A map of a type that programs can't use here.
+    #[error("argument {arg} is map {map}: maps of type {map_type} have no implementation here")]
+    MapMissing {
+        /// The argument, from 1.
+        arg: usize,
+        /// The map's name.
+        map: String,
+        /// Its type.
+        map_type: MapType,
+    },
+    /// A map that programs may not write, or not read.
+    #[error("argument {arg} is map {map}, which is {rights} for programs")]
+    MapRights {
+        /// The argument, from 1.
+        arg: usize,
+        /// The map's name.
+        map: String,
+        /// `read-only` or `write-only`.
+        rights: &'static str,
+    },
+    /// Too many objects alive.
+    #[error("{0}")]
+    Space(#[from] SpaceFull),
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
@@ -184,7 +217,7 @@ impl fmt::Display for Fault {
             if source.column > 0 {
                 write!(f, ":{}", source.column)?;
             }
-            write!(f, ": {}", source.text)?;
+            write!(f, ": {}", source.text.trim())?;
         }
         if let Some(access) = &self.core_access {
             write!(f, "\n  where C accesses {access}")?;

@@ -1,8 +1,5 @@
 //! The state of a machine: memory, maps, the world and what programs gave out.
-//! Engines run programs on it; helpers act on it through a [`Call`].
-//!
-//! A machine holds the helpers that a test replaced, and those take a call on the
-//! machine: that is why both stand in one file.
+//! Engines run programs on it; helpers act on it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +7,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::events::Placed;
-use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
-use super::maps::{Kind, Map};
-use super::memory::{AccessKind, Address, Pointer, Region, Rights, Space, SpaceFull};
+use super::helpers::Mock;
+use super::maps::{Kind, Map, Record};
+use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
 use super::world::World;
-use crate::spec::{MapFlags, ProgType};
-use crate::util::HelperId;
+use crate::spec::{MapFlags, ProgType, UpdateFlags};
+use crate::util::{Errno, HelperId};
 
 /// Memory, maps and world: all that programs act on.
 pub struct Machine {
@@ -30,11 +27,11 @@ pub struct Machine {
     /// Helpers that a test replaced.
     pub(super) mocks: FxHashMap<HelperId, Mock>,
     /// Memory that helpers lent to a program, by address: ring-buffer records.
-    pub(super) lent: FxHashMap<u64, Lent>,
+    lent: FxHashMap<u64, Lent>,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
-    /// Where `task_struct` is, once a program has asked.
-    task: Option<Address>,
 }
 
 /// A map with its place in the address space.
@@ -48,12 +45,14 @@ struct LoadedMap {
 }
 
 /// A ring-buffer record that a program has reserved.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Lent {
     /// The ring buffer.
     pub map: MapHandle,
-    /// What the ring buffer calls the record.
-    pub record: usize,
+    /// Where the record is in its data area.
+    pub record: Record,
+    /// The region that the program writes to.
+    region: Address,
 }
 
 /// The program that runs now, as helpers need to know it.
@@ -76,9 +75,9 @@ impl Machine {
             by_address: FxHashMap::default(),
             mocks: FxHashMap::default(),
             lent: FxHashMap::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
-            task: None,
         }
     }
 
@@ -162,10 +161,90 @@ impl Machine {
         }
     }
 
+    /// Puts a map into a map of maps, as user space does.
+    ///
+    /// # Errors
+    /// `EBADF` where one of the two is not there, `EINVAL` where the first holds no
+    /// maps; otherwise as of [`MapOfMaps::set`](super::maps::MapOfMaps::set).
+    pub fn set_inner(
+        &self,
+        outer: MapHandle,
+        key: &[u8],
+        inner: MapHandle,
+        flags: UpdateFlags,
+    ) -> Result<(), Errno> {
+        let outer = self.map(outer).ok_or(Errno::EBADF)?;
+        let shape = self.map(inner).ok_or(Errno::EBADF)?.def();
+        match outer.kind() {
+            Kind::MapOfMaps(outer) => outer.set(key, inner, shape, flags),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Gives a record of a ring buffer an address of its own, until it is given
+    /// [back](Self::take_back).
+    pub(super) fn lend(
+        &mut self,
+        map: MapHandle,
+        area: &Arc<SharedBytes>,
+        record: Record,
+    ) -> Result<u64, SpaceFull> {
+        let name = self.map(map).map_or("?", |map| map.def().name.as_str());
+        let name = format!("ring buffer record of {name}");
+        let window = record.at..record.at + record.len;
+        let region = self
+            .space
+            .insert(Region::window(name, area.clone(), window))?;
+        let address = region.plus(record.at as u64);
+        self.lent.insert(
+            address,
+            Lent {
+                map,
+                record,
+                region,
+            },
+        );
+        Ok(address)
+    }
+
+    /// Takes back what was lent at an address.
+    pub(super) fn take_back(&mut self, address: u64) -> Option<Lent> {
+        let lent = self.lent.remove(&address)?;
+        self.space.remove(lent.region);
+        Some(lent)
+    }
+
+    /// What programs have reserved in ring buffers and neither submitted nor
+    /// discarded: the verifier lets no program end with any.
+    pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
+        let mut addresses: Vec<_> = self.lent.keys().copied().collect();
+        addresses.sort_unstable();
+        addresses.into_iter().map(|address| self.pointer(address))
+    }
+
+    /// The address of the current task's `struct task_struct`, of which only that
+    /// is mocked.
+    pub(super) fn task_address(&mut self) -> Result<u64, SpaceFull> {
+        let task = match self.task {
+            Some(task) => task,
+            None => self.space.insert(Region::opaque("current task_struct"))?,
+        };
+        self.task = Some(task);
+        Ok(task.register())
+    }
+
     /// The program that runs now, if one does.
     #[must_use]
     pub const fn current(&self) -> Option<&Current> {
         self.current.as_ref()
+    }
+
+    /// The program that runs now, to move its packet, and the memory it lies in.
+    pub(super) const fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
+        match &mut self.current {
+            Some(current) => Some((current, &mut self.space)),
+            None => None,
+        }
     }
 
     /// A program of this type begins to run on an event.
@@ -179,30 +258,15 @@ impl Machine {
     }
 
     /// Bytes of the current packet, `at` bytes from where the program's `data`
-    /// points; `None` where the packet has none there, or there is no packet.
+    /// points, or, far below zero, from one of its headers
+    /// ([`Placed::legacy_bytes`]); `None` where the packet has none there, or there
+    /// is no packet.
     #[must_use]
     pub fn packet_bytes(&self, at: i32, len: usize) -> Option<Vec<u8>> {
-        let packet = self.current.as_ref()?.placed.packet_bytes(&self.space)?;
-        let at = usize::try_from(at).ok()?;
-        Some(packet.get(at..at.checked_add(len)?)?.to_vec())
-    }
-
-    /// The program that runs now, to move its packet; with the memory it lies in.
-    pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
-        Some((self.current.as_mut()?, &mut self.space))
-    }
-
-    /// The address of the current task's `task_struct`, which has no bytes here.
-    ///
-    /// # Errors
-    /// [`SpaceFull`] when there is no address left.
-    pub(super) fn task_address(&mut self) -> Result<u64, SpaceFull> {
-        let task = match self.task {
-            Some(task) => task,
-            None => self.space.insert(Region::opaque("task_struct"))?,
-        };
-        self.task = Some(task);
-        Ok(task.register())
+        self.current
+            .as_ref()?
+            .placed
+            .legacy_bytes(&self.space, at, len)
     }
 
     /// Records something that a program gave out.
@@ -224,154 +288,6 @@ impl Machine {
     #[must_use]
     pub fn pointer(&self, register: u64) -> Pointer {
         self.space.pointer(register)
-    }
-}
-
-/// One call of a helper.
-pub struct Call<'a> {
-    /// The machine it acts on.
-    pub machine: &'a mut Machine,
-    /// The engine, for helpers that call back into the program.
-    pub engine: &'a mut dyn Callbacks,
-    /// Registers r1 to r5.
-    pub args: [u64; 5],
-}
-
-/// What an engine lets helpers do.
-pub trait Callbacks {
-    /// Runs the function of the program at `function`, a register's value, with
-    /// these arguments, and returns its r0.
-    ///
-    /// # Errors
-    /// [`Fault`] when the function stops before its end.
-    fn call_back(
-        &mut self,
-        machine: &mut Machine,
-        function: u64,
-        args: [u64; 5],
-    ) -> Result<u64, Fault>;
-}
-
-/// What comes of a call: r0, or why the program can't go on. An error that the
-/// program is told of is a result, negated ([`Errno::to_ret`](crate::util::Errno::to_ret)).
-pub type Returned = Result<u64, HelperProblem>;
-
-/// A helper's body.
-pub type Body = fn(&mut Call<'_>) -> Returned;
-
-/// A helper as a test supplies it.
-pub type Mock = Box<dyn FnMut(&mut Call<'_>) -> Returned + Send>;
-
-impl Call<'_> {
-    /// Argument `n`, from 1 to 5.
-    #[must_use]
-    pub fn arg(&self, n: usize) -> u64 {
-        n.checked_sub(1)
-            .and_then(|n| self.args.get(n))
-            .copied()
-            .unwrap_or_default()
-    }
-
-    /// Argument `n` as the kernel takes a `u32`: its low half.
-    #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the kernel truncates")]
-    pub fn arg32(&self, n: usize) -> u32 {
-        self.arg(n) as u32
-    }
-
-    /// Argument `n` as the kernel takes an `int`: its low half.
-    #[must_use]
-    pub fn arg_int(&self, n: usize) -> i32 {
-        self.arg32(n).cast_signed()
-    }
-
-    /// Argument `n` as a size in bytes that the kernel takes as a `u32`.
-    #[must_use]
-    pub fn arg_size(&self, n: usize) -> usize {
-        self.arg32(n) as usize
-    }
-
-    /// Copies out `len` bytes that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be read.
-    pub fn read(&self, n: usize, len: usize) -> Result<Vec<u8>, HelperProblem> {
-        let read = self.machine.space.read(self.arg(n), len);
-        read.map_err(|fault| HelperProblem::Access { arg: n, fault })
-    }
-
-    /// Copies bytes to where argument `n` points.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may be written.
-    pub fn write(&mut self, n: usize, bytes: &[u8]) -> Result<(), HelperProblem> {
-        let written = self.machine.space.write(self.arg(n), bytes);
-        written.map_err(|fault| HelperProblem::Access { arg: n, fault })
-    }
-
-    /// Checks that `len` bytes may be written where argument `n` points, before
-    /// anything of that size is made.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] unless all of them may.
-    pub fn check_writable(&self, n: usize, len: usize) -> Result<(), HelperProblem> {
-        if len == 0 {
-            return Ok(());
-        }
-        match self
-            .machine
-            .space
-            .locate(self.arg(n), len, AccessKind::Write)
-        {
-            Ok(_) => Ok(()),
-            Err(fault) => Err(HelperProblem::Access { arg: n, fault }),
-        }
-    }
-
-    /// The string that argument `n` points to, without its NUL.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Access`] when its memory ends before a NUL.
-    pub fn cstr(&self, n: usize) -> Result<Vec<u8>, HelperProblem> {
-        let mut text = Vec::new();
-        for at in self.arg(n).. {
-            let byte = self.machine.space.load(at, 1);
-            match byte.map_err(|fault| HelperProblem::Access { arg: n, fault })? {
-                0 => break,
-                byte => text.extend(u8::try_from(byte)),
-            }
-        }
-        Ok(text)
-    }
-
-    /// The map that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Argument`] where it is none.
-    pub fn map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
-        let handle = self.machine.map_at(self.arg(n));
-        let found = handle.and_then(|handle| Some((handle, self.machine.map(handle)?.clone())));
-        found.ok_or_else(|| self.wrong(n, "a map"))
-    }
-
-    /// The error for an argument that is not what it should be.
-    #[must_use]
-    pub fn wrong(&self, n: usize, wanted: &'static str) -> HelperProblem {
-        HelperProblem::Argument {
-            arg: n,
-            found: self.machine.pointer(self.arg(n)),
-            wanted,
-        }
-    }
-
-    /// Calls the program's function that argument `n` points to.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Callback`] when it stops before its end.
-    pub fn call_back(&mut self, n: usize, args: [u64; 5]) -> Result<u64, HelperProblem> {
-        let function = self.arg(n);
-        let result = self.engine.call_back(self.machine, function, args);
-        result.map_err(|fault| HelperProblem::Callback(Box::new(fault)))
     }
 }
 

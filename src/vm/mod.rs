@@ -11,6 +11,7 @@ pub mod memory;
 mod outcome;
 mod world;
 
+pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
 pub use machine::{Current, Machine};

@@ -33,7 +33,7 @@ int read_symbols(void *ctx)
 	return &bpflab_is_not_there != 0 || &bpflab_is_nowhere != 0;
 }
 
-// A kernel built without CONFIG_KALLSYMS_ALL has the variable's type but refuses it.
+// Its type is in the BTF of the kernel, its address only in a kallsyms with data.
 SEC("?tp_btf/task_newtask")
 int read_variable(void *ctx)
 {

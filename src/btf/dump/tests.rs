@@ -1,7 +1,6 @@
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use super::super::clang::Scratch;
 use super::super::{Array, Builder, Enumerator, Linkage, Member, Param};
 use super::*;
 
@@ -255,67 +254,6 @@ fn hostile_tables_end_in_an_error() {
         b.build().unwrap().write_c(&mut String::new()),
         Err(DumpError::TooDeep(_))
     ));
-}
-
-/// A directory for files that clang reads and writes, gone with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Nothing where there is no clang-19: the test says so and passes.
-    fn new() -> Option<Self> {
-        let found = Command::new("clang-19").arg("--version").output();
-        if found.is_err() {
-            eprintln!("skipped: clang-19 is not there");
-            return None;
-        }
-        let unique = format!(
-            "bpflab-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        );
-        let dir = std::env::temp_dir().join(unique);
-        std::fs::create_dir_all(&dir).unwrap();
-        Some(Self(dir))
-    }
-
-    /// Compiles C for BPF; the object's path, or what clang says.
-    fn compile(&self, name: &str, text: &str) -> Result<PathBuf, String> {
-        let source = self.0.join(name).with_extension("c");
-        let object = source.with_extension("o");
-        std::fs::write(&source, text).unwrap();
-        let mut clang = Command::new("clang-19");
-        clang.args([
-            "-target",
-            "bpf",
-            "-g",
-            "-O0",
-            "-ferror-limit=10",
-            "-c",
-            "-o",
-        ]);
-        let output = clang.arg(&object).arg(&source).output().unwrap();
-        if output.status.success() {
-            return Ok(object);
-        }
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
-    }
-
-    /// The BTF of an object file.
-    fn btf_of(&self, object: &Path) -> Btf {
-        let section = object.with_extension("btf");
-        let mut objcopy = Command::new("llvm-objcopy-19");
-        objcopy
-            .arg(format!("--dump-section=.BTF={}", section.display()))
-            .arg(object);
-        assert!(objcopy.arg("/dev/null").status().unwrap().success());
-        Btf::parse(&std::fs::read(section).unwrap()).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Assertions for clang: every struct, union and enum of an unambiguous name has its

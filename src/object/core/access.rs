@@ -88,7 +88,7 @@ impl<'a> Access<'a> {
         let (&[index], Ok(ty)) = (self.raw.as_slice(), self.btf.resolve(self.root)) else {
             return None;
         };
-        let value = ty.enumerators().nth(index as usize)?;
+        let value = ty.enumerator(index)?;
         self.steps.push(Step {
             ty: ty.id(),
             index,
@@ -113,7 +113,7 @@ impl<'a> Access<'a> {
                 self.element(ty.id(), index)?;
             } else {
                 // Anything without members has none at this index.
-                let member = ty.members().nth(index as usize).ok_or_else(bad)?;
+                let member = ty.member(index).ok_or_else(bad)?;
                 self.bit_offset = self.bit_offset.saturating_add(u64::from(member.bit_offset));
                 if !member.name.is_empty() {
                     self.steps.push(Step {

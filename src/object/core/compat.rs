@@ -79,7 +79,12 @@ pub(super) fn fields_are_compatible(
 
 /// Whether the target has the type: the kinds are the same, and the same again for
 /// what is pointed to, for elements and for prototypes. Names were compared before.
-pub(super) fn types_are_compatible(local: &Btf, one: TypeId, target: &Btf, other: TypeId) -> bool {
+pub(in crate::object) fn types_are_compatible(
+    local: &Btf,
+    one: TypeId,
+    target: &Btf,
+    other: TypeId,
+) -> bool {
     let mut question = Question {
         local,
         target,
@@ -174,7 +179,7 @@ impl<'a> Question<'a> {
                 }
                 Kind::Struct | Kind::Union => return same && self.members_match(a, b, level),
                 Kind::Enum | Kind::Enum64 => {
-                    return b.kind().is_any_enum() && enumerators_match(a, b);
+                    return b.kind().is_any_enum() && self.enumerators_match(a, b);
                 }
                 Kind::Int => {
                     let signed =
@@ -205,17 +210,36 @@ impl<'a> Question<'a> {
     fn members_match(&mut self, a: Type<'a>, b: Type<'a>, level: u32) -> bool {
         a.vlen() <= b.vlen()
             && a.members().all(|wanted| {
-                b.members().any(|member| {
-                    self.steps = self.steps.saturating_sub(1);
-                    names_match(wanted.name, member.name)
-                        && self.matches(wanted.ty, member.ty, false, level - 1)
-                })
+                self.steps > 0
+                    && b.members().any(|member| {
+                        self.spend()
+                            && names_match(wanted.name, member.name)
+                            && self.matches(wanted.ty, member.ty, false, level - 1)
+                    })
             })
+    }
+
+    fn enumerators_match(&mut self, a: Type<'a>, b: Type<'a>) -> bool {
+        a.size() == b.size()
+            && a.vlen() <= b.vlen()
+            && a.enumerators().all(|wanted| {
+                self.steps > 0
+                    && b.enumerators()
+                        .any(|value| self.spend() && names_match(wanted.name, value.name))
+            })
+    }
+
+    /// Takes a step, if there is one left.
+    fn spend(&mut self) -> bool {
+        self.steps = self.steps.saturating_sub(1);
+        self.steps > 0
     }
 
     /// The next pair to compare, while there are steps left.
     fn next(&mut self, one: TypeId, other: TypeId) -> Option<(Type<'a>, Type<'a>)> {
-        self.steps = self.steps.checked_sub(1)?;
+        if !self.spend() {
+            return None;
+        }
         resolve(self.local, one, self.target, other)
     }
 }
@@ -223,13 +247,4 @@ impl<'a> Question<'a> {
 /// Whether names are the same but for their flavors.
 fn names_match(one: &str, other: &str) -> bool {
     essential_name(one) == essential_name(other)
-}
-
-fn enumerators_match(a: Type<'_>, b: Type<'_>) -> bool {
-    a.size() == b.size()
-        && a.vlen() <= b.vlen()
-        && a.enumerators().all(|wanted| {
-            b.enumerators()
-                .any(|value| names_match(wanted.name, value.name))
-        })
 }

@@ -19,6 +19,7 @@ mod value;
 
 use rustc_hash::FxHashMap;
 
+pub(in crate::object) use compat::types_are_compatible;
 pub use error::{Ambiguity, CoreError, Fault};
 pub use kind::{Group, RelocationKind};
 pub use patch::{POISON, is_poison, poison};
@@ -238,6 +239,11 @@ impl<'a> Relocator<'a> {
 
 /// The types of the targets with the local type's name and kind. As in libbpf, modules
 /// are only asked if the kernel has none.
+///
+/// Where there is no kernel and the object's own BTF is the target, its flavors aren't
+/// alternatives that all have to agree: the type without a flavor is the one of the
+/// kernel whose headers the object was compiled with, and a flavor of which there is
+/// no such type is itself.
 fn candidates(local: &Btf, root: TypeId, targets: &[Btf]) -> Vec<Candidate> {
     let wanted = local.ty(root);
     let mut found = Vec::new();
@@ -245,8 +251,16 @@ fn candidates(local: &Btf, root: TypeId, targets: &[Btf]) -> Vec<Candidate> {
         if target == 1 && !found.is_empty() {
             break;
         }
-        let same = btf.flavors(essential_name(wanted.name())).filter(|ty| {
-            compat::same_kind(wanted, *ty) && (target == 0 || ty.id() >= btf.first_id())
+        let name = essential_name(wanted.name());
+        let is_own = btf.same(local);
+        let has_plain = btf.named(name).any(|ty| compat::same_kind(wanted, ty));
+        let same = btf.flavors(name).filter(|ty| {
+            let is_meant = match (is_own, has_plain) {
+                (false, _) => true,
+                (true, true) => ty.name() == name,
+                (true, false) => ty.id() == root,
+            };
+            is_meant && compat::same_kind(wanted, *ty) && (target == 0 || ty.id() >= btf.first_id())
         });
         found.extend(same.map(|ty| Candidate {
             target,

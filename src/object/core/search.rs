@@ -62,7 +62,7 @@ fn field(local: &Access<'_>, access: &mut Access<'_>) -> Result<bool, Fault> {
     let mut ty = target.resolve(access.root)?;
     for (position, step) in local.steps.iter().enumerate() {
         if let Some(name) = step.name {
-            let wanted = local.btf.ty(step.ty).members().nth(step.index as usize);
+            let wanted = local.btf.ty(step.ty).member(step.index);
             let wanted = wanted.map_or(TypeId(0), |member| member.ty);
             let mut search = Search {
                 name,

@@ -1,3 +1,7 @@
+mod clang;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::btf::{Array, Builder, Encoding, Enumerator, Member, Param};
 
@@ -506,5 +510,67 @@ fn an_object_is_its_own_target_when_there_is_no_other() {
         )
         .unwrap();
         assert_eq!(insns[0], load(off));
+    }
+}
+
+#[test]
+fn types_that_multiply_end() {
+    use RelocationKind::{FieldByteOffset, TypeExists, TypeMatches};
+    let mut t = table();
+    let mut inner = t.int;
+    let mut proto = t.int;
+    for _ in 0..60 {
+        inner =
+            t.b.structure("s", 4, &[member("a", inner, 0), member("b", inner, 0)]);
+        let param = |name| Param { name, ty: proto };
+        let twice = [param("a"), param("b")];
+        proto = t.b.prototype(t.int, &twice);
+    }
+    let anonymous = (0..60).fold(t.int, |inner, _| {
+        t.b.union("", 4, &[member("", inner, 0), member("", inner, 0)])
+    });
+    let deep = t.b.structure(
+        "deep",
+        4,
+        &[member("", anonymous, 0), member("x", t.int, 0)],
+    );
+    let callback = t.b.typedef("callback", proto);
+    let target = t.b.build().unwrap();
+    for (ty, access, kind) in [
+        (inner, "0", TypeMatches),
+        (callback, "0", TypeMatches),
+        (callback, "0", TypeExists),
+    ] {
+        let done = relocate(&t.b, &target, ty, access, kind, &mut [mov(1)]);
+        assert!(done.is_ok(), "{kind}: {done:?}");
+    }
+    let done = relocate(&t.b, &target, deep, "0:1", FieldByteOffset, &mut [load(0)]);
+    assert!(done.is_ok() || done.is_err_and(|error| error.fault == Fault::TooDeep));
+}
+
+proptest! {
+    #[test]
+    fn any_record_on_any_instruction_has_an_answer(
+        ty in 0u32..12, access in "[0-4]?(:[0-4]){0,4}|[0-9:-]{0,6}", kind in 0u32..15,
+        slots in prop::collection::vec(any::<[u8; 8]>(), 0..3), at in 0usize..4, same: bool,
+    ) {
+        let mut local = table();
+        local_task(&mut local);
+        let access = local.b.string(&access);
+        let btf = local.b.build().unwrap();
+        let mut other = table();
+        other.b.structure("task", 4, &[member("args", other.int, 0), member("pid", other.uint, 7)]);
+        let targets = [if same { btf.clone() } else { other.b.build().unwrap() }];
+        let mut insns: Vec<_> = slots.into_iter().map(RawInsn::from_bytes).collect();
+        let before = insns.clone();
+        let record = CoreRelo { insn_off: 0, ty: TypeId(ty), access, kind };
+        match Relocator::new(&btf, &targets).relocate(&mut insns, at, &record) {
+            Ok(done) if done.value().is_none() => prop_assert!(is_poison(insns[at])),
+            Ok(_) => prop_assert!(at < before.len()),
+            Err(error) => {
+                prop_assert!(error.to_string().contains(&error.access));
+                prop_assert_eq!(error.insn.index(), at);
+            }
+        }
     }
 }

@@ -73,10 +73,7 @@ fn enumerator(access: &Access<'_>) -> u64 {
         return 0;
     };
     let ty = access.btf.ty(step.ty);
-    let bits = ty
-        .enumerators()
-        .nth(step.index as usize)
-        .map_or(0, |value| value.bits);
+    let bits = ty.enumerator(step.index).map_or(0, |value| value.bits);
     if ty.kind() == Kind::Enum64 {
         return bits;
     }
@@ -107,7 +104,7 @@ fn field(kind: RelocationKind, access: &Access<'_>) -> Result<Outcome, Fault> {
             field: None,
         })
     };
-    let member = btf.ty(last.ty).members().nth(last.index as usize);
+    let member = btf.ty(last.ty).member(last.index);
     let Some(member) = member.filter(|_| last.name.is_some()) else {
         return match kind {
             RelocationKind::FieldByteOffset => {

@@ -60,6 +60,9 @@ bitflags! {
         const AND_PADDING = 1 << 5;
         /// Every part of four bytes from the start of a field of two.
         const PADDING_PARTS = 1 << 6;
+        /// The upper half by itself (the kernel looks at the whole only where it
+        /// begins).
+        const UPPER_HALF = 1 << 7;
     }
 }
 

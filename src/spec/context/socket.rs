@@ -46,8 +46,8 @@ layouts! {
          68 data_segs_out: u32    | [r];
          72 lost_out: u32         | [r];
          76 sacked_out: u32       | [r];
-         80 bytes_received: u64   | [r];
-         88 bytes_acked: u64      | [r];
+         80 bytes_received: u64   | [u];
+         88 bytes_acked: u64      | [u];
          96 dsack_dups: u32       | [r];
         100 delivered: u32        | [r];
         104 delivered_ce: u32     | [r];

@@ -77,6 +77,7 @@ impl Field {
                 && size == 2 * element
                 && fits(self.size())
                 && (self.offset + from).is_multiple_of(8)
+            || parts.contains(Parts::UPPER_HALF) && within && !low && 2 * size == element
             || parts.contains(Parts::AND_PADDING) && from == 0 && size == 4
             || parts.contains(Parts::PADDING_PARTS) && fits(4) && from.is_multiple_of(size)
     }
@@ -142,6 +143,7 @@ impl Layout {
 /// | `h` | parts of two bytes or more | none |
 /// | `c`, `cw` | any part, or eight bytes of the array | `w`: the same |
 /// | `aw` | any part, or eight bytes of the array | an element, or eight bytes |
+/// | `u` | the whole, or the upper half | none |
 /// | `port` | any part, or with the two bytes of padding | none |
 /// | `pad` | any part of field and padding | none |
 /// | any other | the whole: a pointer of that name below | none |
@@ -229,6 +231,7 @@ pub(super) mod codes {
     pub const pw: Access = p.write(Parts::WHOLE);
     pub const l: Access = Access::read(Parts::LOW);
     pub const h: Access = Access::read(Parts::HALVES);
+    pub const u: Access = Access::read(Parts::WHOLE.union(Parts::UPPER_HALF));
     pub const c: Access = Access::read(Parts::ALL.union(Parts::PAIRS));
     pub const cw: Access = c.write(Parts::ALL.union(Parts::PAIRS));
     pub const aw: Access = c.write(Parts::WHOLE.union(Parts::PAIRS));

@@ -1,7 +1,7 @@
 //! Helper functions: every number that `call` may carry, with the C declaration,
 //! the argument kinds that the verifier checks, and the programs that may call it.
 //!
-//! The facts stand in one table ([`for_each_helper`]); this module expands the
+//! The facts stand in one table (`for_each_helper`); this module expands the
 //! columns that a reader of the table needs, the virtual machine the one with the
 //! implementations.
 

@@ -209,7 +209,6 @@ pub(super) const RETVAL: Scope = Scope::of(&[
     ProgType::CgroupSockAddr,
     ProgType::CgroupSysctl,
     ProgType::CgroupSockopt,
-    ProgType::Lsm,
 ])
 .except(&[
     At::CgroupInetIngress,
@@ -224,7 +223,6 @@ pub(super) const RETVAL: Scope = Scope::of(&[
     At::CgroupInet4Getsockname,
     At::CgroupInet6Getsockname,
     At::CgroupUnixGetsockname,
-    At::LsmMac,
 ]);
 
 #[cfg(test)]

@@ -230,19 +230,19 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_REUSEPORT]; }
             83 skb_ancestor_cgroup_id = none, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC CGROUP_SKB]; }
-            84 sk_lookup_tcp = socket::sk_lookup_tcp,
+            84 sk_lookup_tcp = socket::lookup,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            85 sk_lookup_udp = socket::sk_lookup_udp,
+            85 sk_lookup_udp = socket::lookup,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            86 sk_release = socket::sk_release, "long " "void *sock" [] {
+            86 sk_release = socket::release, "long " "void *sock" [] {
                 (PtrToBtfIdSockCommon|OBJ_RELEASE) -> Integer,
                     [] for [TC XDP CGROUP_SKB SK_SKB CGROUP_SOCK_ADDR SK_LOOKUP]; }
             87 map_push_elem = maps::push_elem, "long " "struct bpf_map *map, const void *value, u64 flags" [] {
@@ -261,15 +261,15 @@ macro_rules! for_each_helper {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            95 sk_fullsock = socket::sk_fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
+            95 sk_fullsock = socket::fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            96 tcp_sock = socket::tcp_sock, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
+            96 tcp_sock = socket::none_such, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToTcpSock|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB SOCK_OPS CGROUP_SOCKOPT]; }
             97 skb_ecn_set_ce = none, "long " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
-            98 get_listener_sock = socket::get_listener_sock, "struct bpf_sock *" "struct bpf_sock *sk" [] {
+            98 get_listener_sock = socket::none_such, "struct bpf_sock *" "struct bpf_sock *sk" [] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            99 skc_lookup_tcp = socket::skc_lookup_tcp,
+            99 skc_lookup_tcp = socket::lookup,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSockCommon|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
@@ -325,7 +325,7 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             116 tcp_send_ack = none, "long " "void *tp, u32 rcv_nxt" [] {
                 (PtrToBtfId(tcp_sock), Anything) -> Integer, [] for [TCP_CA]; }
-            117 send_signal_thread = task::send_signal_thread, "long " "u32 sig" [] {
+            117 send_signal_thread = task::send_signal, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -471,11 +471,11 @@ macro_rules! for_each_helper {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             172 timer_cancel = none, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            173 get_func_ip = none, "u64 " "void *ctx" [] {
+            173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
                     [GPL_ONLY] for [RAW_TP TRACEPOINT PERF_EVENT BTF_TRACING LSM SYSCALL KPROBE_SINGLE];
                 (PtrToCtx) -> Integer, [] for [KPROBE_MULTI]; }
-            174 get_attach_cookie = none, "u64 " "void *ctx" [] {
+            174 get_attach_cookie = task::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
             175 task_pt_regs = none, "long " "struct task_struct *task" [] {
                 (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
@@ -509,9 +509,9 @@ macro_rules! for_each_helper {
             185 get_func_arg_cnt = none, "long " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [TRAMPOLINE]; }
             186 get_retval = none, "int " "void" [] {
-                () -> Integer, [] for [RETVAL]; }
+                () -> Integer, [] for [RETVAL LSM_CGROUP]; }
             187 set_retval = none, "int " "int retval" [] {
-                (Anything) -> Integer, [] for [RETVAL]; }
+                (Anything) -> Integer, [] for [RETVAL LSM_CGROUP]; }
             188 xdp_get_buff_len = xdp::get_buff_len, "u64 " "struct xdp_buff *xdp_md" [] {
                 (PtrToCtx) -> Integer, [] for [XDP];
                 (PtrToBtfId(xdp_buff)) -> Integer, [] for [BTF_TRACING LSM SYSCALL]; }

@@ -3,6 +3,7 @@
 use super::error::EventError;
 use super::layout::{Layout, Source, common_fields};
 use super::shape::{Field, Shape, Storage};
+use crate::spec::limits::MAX_TRACE_SIZE;
 
 /// The scalar types of a declared field.
 ///
@@ -59,10 +60,6 @@ impl Scalar {
         }
     }
 }
-
-/// The most bytes that a record may have: the size of the buffer that the kernel keeps
-/// for each CPU (`PERF_MAX_TRACE_SIZE`, `include/linux/trace_events.h`).
-const MAX_SIZE: u32 = 8192;
 
 /// A tracepoint in the making: fields get their offsets in the order given, each
 /// aligned as C aligns it.
@@ -163,9 +160,9 @@ impl Declaration {
             }
         }
         let layout = Layout::of_fields(self.name.clone(), self.fields.clone(), Source::Declared);
-        if layout.size > MAX_SIZE {
+        if layout.size as usize > MAX_TRACE_SIZE {
             return error(format!(
-                "its fields take {} bytes, but a record has at most {MAX_SIZE}",
+                "its fields take {} bytes, but a record has at most {MAX_TRACE_SIZE}",
                 layout.size
             ));
         }

@@ -14,6 +14,7 @@ use super::error::EventError;
 use super::layout::{HIDDEN, Layout, Source};
 use super::shape::{Field, Shape, Storage};
 use super::syscall;
+use crate::spec::limits::MAX_TRACE_SIZE;
 
 impl Layout {
     /// Reads a `format` file. The text does not say which group the event belongs
@@ -67,6 +68,12 @@ impl Layout {
         }
         let full = format!("{group}/{name}");
         let layout = Self::of_fields(full, fields, Source::Format);
+        if layout.size as usize > MAX_TRACE_SIZE {
+            let size = layout.size;
+            let problem =
+                format!("the fields take {size} bytes, but a record has at most {MAX_TRACE_SIZE}");
+            return Err(parser.at(1, problem));
+        }
         Ok(match syscall::Side::of(group, name) {
             Some(side) => side.adapt(layout),
             None => layout,
@@ -242,7 +249,7 @@ impl<'a> Declared<'a> {
     fn element(&self, size: Option<u32>, signed: bool) -> Shape {
         let mut words: Vec<_> = self.ctype.split_whitespace().collect();
         words.retain(|word| !matches!(*word, "const" | "volatile" | "__user" | "__rcu"));
-        if self.ctype.ends_with('*') && matches!(size, None | Some(8)) {
+        if self.ctype.contains('*') && matches!(size, None | Some(8)) {
             return Shape::Pointer;
         }
         if words == ["char"] && matches!(size, None | Some(1)) {
@@ -272,15 +279,17 @@ fn brackets(text: &str) -> Option<(&str, Vec<&str>)> {
 /// The size of a C scalar on 64-bit Linux, by its words.
 fn c_size(words: &[&str]) -> Option<u32> {
     let longs = words.iter().filter(|word| **word == "long").count();
-    Some(match words.iter().rfind(|word| **word != "signed")? {
-        _ if longs > 0 => 8,
-        &("char" | "bool" | "_Bool" | "u8" | "s8" | "__u8" | "__s8" | "uint8_t" | "int8_t") => 1,
-        &("short" | "u16" | "s16" | "__u16" | "__s16" | "__be16" | "__le16" | "uint16_t"
-        | "int16_t") => 2,
-        &("int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__be32" | "__le32"
-        | "uint32_t" | "int32_t" | "pid_t" | "uid_t" | "gid_t" | "dev_t" | "gfp_t") => 4,
-        &("u64" | "s64" | "__u64" | "__s64" | "__be64" | "__le64" | "uint64_t" | "int64_t"
-        | "size_t" | "ssize_t" | "loff_t" | "sector_t") => 8,
+    if longs > 0 {
+        return Some(8);
+    }
+    Some(match *words.iter().rfind(|word| **word != "signed")? {
+        "char" | "bool" | "_Bool" | "u8" | "s8" | "__u8" | "__s8" | "uint8_t" | "int8_t" => 1,
+        "short" | "u16" | "s16" | "__u16" | "__s16" | "__be16" | "__le16" | "uint16_t"
+        | "int16_t" => 2,
+        "int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__be32" | "__le32"
+        | "uint32_t" | "int32_t" | "pid_t" | "uid_t" | "gid_t" | "dev_t" | "gfp_t" => 4,
+        "u64" | "s64" | "__u64" | "__s64" | "__be64" | "__le64" | "uint64_t" | "int64_t"
+        | "size_t" | "ssize_t" | "loff_t" | "sector_t" => 8,
         _ => return None,
     })
 }
@@ -379,6 +388,9 @@ mod tests {
         assert!(error(&EXEC.replace("old_pid", "pid")).contains("line 11, column 1: second field"));
         assert!(error("").contains("line 1, column 1: no line `name: …`"));
         assert!(error("name: x\n").contains("no line `format:`"));
+        assert!(
+            error("name: x\nformat:\n\tfield:u64 a;\toffset:9000;\tsize:8;\n").contains("8192")
+        );
         assert!(error("hello").contains("expected `name:`"));
         assert!(error("name: x\nformat:\n\tfield:u64 a;\toffset:4;\tsize:8;\n").contains("header"));
     }

@@ -13,6 +13,7 @@ use super::error::EventError;
 use super::layout::{Layout, Source};
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Encoding, Kind, Type};
+use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
 use crate::util::TypeId;
 
 /// What BTF leaves open on 6.18: classes with equal prototypes and different
@@ -64,9 +65,6 @@ const CLASSES: &[(&str, &[&str])] = &[
 const MAX_MEMBERS: usize = 4096;
 /// How deep structs and arrays may nest in one field.
 const MAX_DEPTH: usize = 16;
-/// Arguments that a traced function or tracepoint can have (`MAX_BPF_FUNC_ARGS`).
-const MAX_ARGS: usize = 12;
-
 impl Layout {
     /// The record of tracepoint `group/name`. BTF knows no groups: it stands in the
     /// layout's name only. System-call tracepoints are not in BTF; see
@@ -76,8 +74,26 @@ impl Layout {
     /// [`EventError::NoLayout`] with everything that was looked for.
     pub fn from_btf(btf: &Btf, group: &str, name: &str) -> Result<Self, EventError> {
         let full = format!("{group}/{name}");
+        if group == "ftrace" {
+            let tried = vec!["these are the tracers' own records: nothing attaches there".into()];
+            return Err(EventError::NoLayout { event: full, tried });
+        }
         match record_struct(btf, name) {
-            Ok(record) => Ok(of_struct(btf, record, full)),
+            Ok(record) => {
+                let layout = of_struct(btf, record, full);
+                if layout.size as usize > MAX_TRACE_SIZE {
+                    let tried = vec![format!(
+                        "struct {} has {} bytes, more than a record can ({MAX_TRACE_SIZE})",
+                        record.name(),
+                        layout.size
+                    )];
+                    return Err(EventError::NoLayout {
+                        event: layout.name,
+                        tried,
+                    });
+                }
+                Ok(layout)
+            }
             Err(tried) => Err(EventError::NoLayout { event: full, tried }),
         }
     }
@@ -118,7 +134,7 @@ impl Layout {
     /// numbers of 8 bytes, at most 12.
     #[must_use]
     pub fn of_arguments(name: impl Into<String>, count: usize) -> Self {
-        let count = u32::try_from(count.min(MAX_ARGS)).unwrap_or(0);
+        let count = u32::try_from(count.min(MAX_FUNC_ARGS)).unwrap_or(0);
         let field = |index: u32| {
             Field::inline(format!("arg{index}"), 8 * index, Shape::number(8, false))
                 .alias(format!("args[{index}]"))
@@ -176,7 +192,7 @@ fn slots_end(fields: &[Field]) -> u32 {
 fn arguments<'a>(btf: &Btf, params: impl Iterator<Item = (&'a str, TypeId)>) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut offset = 0;
-    for (index, (name, ty)) in params.take(MAX_ARGS).enumerate() {
+    for (index, (name, ty)) in params.take(MAX_FUNC_ARGS).enumerate() {
         let shape = match Shapes::new(btf).shape(ty, 0) {
             shape if (1..=16).contains(&shape.size()) => shape,
             _ => Shape::number(8, false),
@@ -585,6 +601,14 @@ mod tests {
                 .to_string()
                 .contains("btf_trace_f")
         );
+    }
+
+    #[test]
+    fn a_record_of_gigabytes_is_no_layout() {
+        let mut b = Builder::new();
+        b.structure("trace_event_raw_e", u32::MAX, &[]);
+        let error = Layout::from_btf(&b.build().unwrap(), "g", "e").unwrap_err();
+        assert!(error.to_string().contains("4294967295 bytes, more than"));
     }
 
     #[test]

@@ -4,11 +4,12 @@
 use super::error::{EventError, nearest_first};
 use super::shape::{Field, Part, Shape, Storage, find};
 use super::value::FieldValue;
+use crate::spec::tracepoint::{COMMON_FIELDS, EventField, HEADER_SIZE};
 
 /// The first bytes of a tracepoint's context, which belong to the kernel: it keeps
 /// its pointer to the registers there while programs run
 /// (`perf_trace_run_bpf_submit`, `kernel/events/core.c`).
-pub const HIDDEN: u32 = 8;
+pub const HIDDEN: u32 = HEADER_SIZE;
 
 /// Where a layout came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,12 +146,17 @@ fn shown(field: &Field) -> Option<String> {
     Some(text)
 }
 
-/// The header of every record (`struct trace_entry`, `include/linux/trace_events.h`).
+/// The header of every record.
 pub(super) fn common_fields() -> Vec<Field> {
-    vec![
-        Field::inline("common_type", 0, Shape::number(2, false)),
-        Field::inline("common_flags", 2, Shape::number(1, false)),
-        Field::inline("common_preempt_count", 3, Shape::number(1, false)),
-        Field::inline("common_pid", 4, Shape::number(4, true)),
-    ]
+    COMMON_FIELDS.iter().map(of_table).collect()
+}
+
+/// A field as a table of the kernel's own records describes it.
+pub(super) fn of_table(field: &EventField) -> Field {
+    let shape = match (field.c_type.contains('*'), field.count) {
+        (true, _) => Shape::Pointer,
+        (false, 0 | 1) => Shape::number(field.size, field.signed),
+        (false, count) => Shape::number(field.size / count, field.signed).times(count),
+    };
+    Field::inline(field.name, field.offset, shape)
 }

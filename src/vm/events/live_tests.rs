@@ -9,6 +9,7 @@ use super::layout::Layout;
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
 use crate::spec::ProgType;
+use crate::spec::context::Machine;
 
 /// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
 /// in a mount namespace of its own, so that the machine stays as it is.
@@ -118,31 +119,91 @@ fn contexts_are_laid_out_as_the_kernels_btf_says() {
     };
     let mut checked = 0;
     for prog_type in ProgType::ALL {
-        let Some(layout) = context::layout(prog_type.info().context) else {
+        let Some(layout) = context::layout(prog_type.info().context, Machine::HOST) else {
             continue;
         };
         let Some(ty) = btf.find(&layout.name, Kind::Struct) else {
             continue;
         };
-        assert_eq!(ty.size(), Some(layout.size), "{}", layout.name);
-        // An x86 kernel is needed to check x86 registers.
-        if layout.name == "pt_regs" && layout.offset("r15").is_none() {
-            continue;
+        if ty.size() == Some(0) {
+            continue; // bpf_raw_tracepoint_args is a flexible array
         }
+        assert_eq!(ty.size(), Some(layout.size), "{}", layout.name);
         for field in &layout.fields {
-            let found = btf
-                .field(ty.id(), &field.name)
-                .unwrap_or_else(|e| panic!("{e}"));
-            let place = (u64::from(field.offset) * 8, u64::from(field.size()) * 8);
-            assert_eq!(
-                place,
-                (found.bit_offset, found.bit_size),
-                "{}.{}",
-                layout.name,
-                field.name
-            );
+            let path = match layout.name.as_str() {
+                "bpf_perf_event_data" if field.offset < layout.size - 16 => {
+                    format!("regs.{}", field.name)
+                }
+                _ => field.name.clone(),
+            };
+            let what = format!("{}.{path}", layout.name);
+            let found = btf.field(ty.id(), &path).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(u64::from(field.offset) * 8, found.bit_offset, "{what}");
+            // Of the 8 bytes of a segment register, BTF names the lower two.
+            let segment = matches!(field.name.as_str(), "cs" | "ss") && found.bit_size == 16;
+            let bits = u64::from(field.size()) * 8;
+            assert!(bits == found.bit_size || segment, "{what}");
             checked += 1;
         }
     }
     assert!(checked > 200, "{checked}");
+}
+
+#[test]
+fn the_table_of_system_calls_agrees_with_format_files() {
+    let formats = match formats() {
+        Ok(found) => found,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let (mut same, mut unknown) = (0, Vec::new());
+    for ((group, name), text) in formats
+        .iter()
+        .filter(|((group, _), _)| group.ends_with("syscalls"))
+    {
+        let format = Layout::from_format(group, text).unwrap_or_else(|error| panic!("{error}"));
+        let Ok(table) = Layout::of_tracepoint(group, name, None, Machine::HOST) else {
+            unknown.push(name);
+            continue;
+        };
+        assert_eq!(essence(&table), essence(&format), "{group}/{name}");
+        for (a, b) in table.fields.iter().zip(&format.fields) {
+            assert_eq!(
+                (&a.shape, &a.aliases),
+                (&b.shape, &b.aliases),
+                "{group}/{name}"
+            );
+        }
+        assert_eq!(
+            (table.readable, table.context_size),
+            (format.readable, format.context_size),
+            "{group}/{name}"
+        );
+        same += 1;
+    }
+    eprintln!("{same} system-call tracepoints agree, not in the table: {unknown:?}");
+    assert!(same > 600 && unknown.is_empty());
+}
+
+#[test]
+fn every_tracepoint_in_btf_has_its_arguments() {
+    let btf = match kernel_btf() {
+        Ok(btf) => btf,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let (mut named, mut all) = (0, 0);
+    let typedefs = btf.types().filter(|ty| ty.kind() == Kind::Typedef);
+    for name in typedefs.filter_map(|ty| ty.name().strip_prefix("btf_trace_")) {
+        let layout = Layout::of_raw_tracepoint(&btf, name).unwrap_or_else(|e| panic!("{e}"));
+        let fields = &layout.fields;
+        assert!(fields.iter().all(|field| field.end() <= layout.size));
+        all += 1;
+        named += usize::from(fields.iter().all(|field| !field.name.starts_with("arg")));
+    }
+    eprintln!("{all} raw tracepoints, {named} with names for all arguments");
+    assert!(all > 500 && named * 10 > all * 9, "{named} of {all}");
+    let switch = Layout::of_raw_tracepoint(&btf, "sched_switch").unwrap();
+    assert_eq!(
+        ["preempt", "prev", "next", "prev_state"].map(|name| switch.offset(name)),
+        [0, 8, 16, 24].map(Some)
+    );
 }

@@ -1,6 +1,34 @@
 //! Events: one firing of an attach point, with the context that programs get.
 //!
-//! A [`Layout`] says which fields a context has and where; an [`Event`] fills them.
+//! A [`Layout`] says which fields a context has and where they are. There are four
+//! sources of one, and they agree on every tracepoint that two of them know:
+//!
+//! - the kernel's BTF ([`Layout::from_btf`]; arguments of raw tracepoints and
+//!   functions too),
+//! - a tracefs `format` file ([`Layout::from_format`]),
+//! - the table of system calls ([`Layout::of_syscall`]), on any machine,
+//! - the test itself ([`Layout::declare`]).
+//!
+//! An [`Event`] fills the fields. [`Event::place`] lays it out in a machine's memory
+//! as a program of a certain type sees it: a record whose first 8 bytes are the
+//! kernel's, `struct syscall_tp_t`, an `__sk_buff` or `xdp_md` with pointers into the
+//! packet. [`Placed`] reads back what the program did and clears up.
+//!
+//! ```
+//! use bpflab::spec::ProgType;
+//! use bpflab::spec::context::Machine;
+//! use bpflab::vm::events::{Event, Layout};
+//! use bpflab::vm::memory::Space;
+//!
+//! let layout = Layout::of_syscall("sys_enter_write", Machine::X86_64)?;
+//! let event = Event::tracepoint(layout).set("args[2]", 4096)?; // or "count"
+//!
+//! let mut space = Space::new();
+//! let placed = event.place(ProgType::Tracepoint, &mut space)?;
+//! assert_eq!(space.load(placed.context.plus(32), 8), Ok(4096));
+//! placed.remove(&mut space);
+//! # Ok::<(), bpflab::vm::events::EventError>(())
+//! ```
 
 mod context;
 mod declare;
@@ -29,5 +57,7 @@ pub use text::{parse_assignment, parse_hex};
 pub use value::FieldValue;
 pub use window::PacketRange;
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod live_tests;

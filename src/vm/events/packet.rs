@@ -8,7 +8,7 @@ use crate::spec::ProgType;
 use crate::util::Errno;
 
 /// Length of an Ethernet header (`ETH_HLEN`).
-const ETH_HLEN: usize = 14;
+pub(super) const ETH_HLEN: usize = 14;
 /// Bytes before an XDP packet that a program may move its start into
 /// (`XDP_PACKET_HEADROOM`).
 pub const XDP_HEADROOM: usize = 256;
@@ -74,6 +74,8 @@ pub(super) struct Prepared {
     pub data: usize,
     /// The byte behind its linear part.
     pub end: usize,
+    /// Where its Ethernet header begins in the block, pulled or not.
+    pub link: usize,
     /// What does not fit the first page of an XDP packet.
     pub frags: Vec<u8>,
     /// Fields of the context, by name, as the kernel sets them.
@@ -155,6 +157,7 @@ fn block(headroom: usize, meta: &[u8], head: &[u8], packet: &[u8], tailroom: usi
         meta: data - head.len() - meta.len(),
         data,
         end,
+        link: data - head.len(),
         frags: Vec::new(),
         fields: Vec::new(),
         flow_keys: None,

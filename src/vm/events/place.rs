@@ -14,6 +14,7 @@ use super::packet::{self, Prepared};
 use super::record::Values;
 use super::value::FieldValue;
 use super::window::{PacketRange, Window};
+use crate::spec::context::Machine;
 use crate::spec::{ContextKind, PacketAccess, ProgType};
 use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
 
@@ -41,6 +42,8 @@ pub struct PlacedPacket {
     pub frags: Vec<u8>,
     /// Where the packet begins, behind its metadata.
     data_offset: usize,
+    /// Where its Ethernet header begins.
+    link_offset: usize,
     /// Where the context has the pointers.
     window: Window,
     /// Whether programs may follow them.
@@ -155,7 +158,7 @@ impl Parts {
             prog_type: prog_type.name().to_owned(),
             reason: reason.to_owned(),
         };
-        let layout = context::layout(prog_type.info().context)
+        let layout = context::layout(prog_type.info().context, Machine::HOST)
             .ok_or_else(|| wrong("its context has no fields"))?;
         let window =
             Window::of(&layout).ok_or_else(|| wrong("its context has no packet pointers"))?;
@@ -177,7 +180,7 @@ impl Parts {
         if let (Some(fields), Some(offset), Some(sock)) = (
             prepared.sock.take(),
             layout.offset("sk"),
-            context::layout(ContextKind::Sock),
+            context::layout(ContextKind::Sock, Machine::HOST),
         ) {
             let mut values = Values::new(&sock);
             for (field, value) in &fields {
@@ -253,6 +256,7 @@ impl Parts {
                 region: space.insert(region.with_rights(rights))?,
                 frags: prepared.frags,
                 data_offset: range.data,
+                link_offset: prepared.link,
                 window,
                 access,
             });
@@ -297,6 +301,31 @@ impl Placed {
         let mut copy = bytes.copy(range.data, range.end.checked_sub(range.data)?)?;
         copy.extend_from_slice(&packet.frags);
         Some(copy)
+    }
+
+    /// Bytes of the packet for a legacy load (`LD_ABS`, `LD_IND`): `at` counts from
+    /// where the packet begins, or, far below zero, from its network or Ethernet
+    /// header (`SKF_NET_OFF`, `SKF_LL_OFF`;
+    /// `bpf_internal_load_pointer_neg_helper`, `kernel/bpf/core.c`). `None` where
+    /// the packet has none there.
+    #[must_use]
+    pub fn legacy_bytes(&self, space: &Space, at: i32, len: usize) -> Option<Vec<u8>> {
+        const NETWORK: i32 = -0x10_0000;
+        const LINK: i32 = -0x20_0000;
+        let packet = self.packet.as_ref()?;
+        let range = self.packet_range(space)?;
+        let (base, at) = match at {
+            0.. => (range.data, at),
+            NETWORK..0 => (packet.link_offset + packet::ETH_HLEN, at - NETWORK),
+            LINK..NETWORK => (packet.link_offset, at - LINK),
+            _ => return None,
+        };
+        let start = base.checked_add(usize::try_from(at).ok()?)?;
+        if start.checked_add(len)? > range.end {
+            return None;
+        }
+        let (bytes, _) = block(space, packet.region)?;
+        bytes.copy(start, len)
     }
 
     /// The region behind another pointer of the context: `sk`, `flow_keys`.
@@ -557,7 +586,7 @@ mod tests {
     #[test]
     fn plain_contexts_and_their_data() {
         let mut space = Space::new();
-        let event = Event::context(ProgType::CgroupSockopt).unwrap();
+        let event = Event::context(ProgType::CgroupSockopt, Machine::HOST).unwrap();
         let event = event.set("optname", 5).unwrap().data([1, 2, 3, 4]).unwrap();
         let placed = event.place(ProgType::CgroupSockopt, &mut space).unwrap();
         let (start, end) = (load(&space, &placed, 8, 8), load(&space, &placed, 16, 8));
@@ -565,7 +594,7 @@ mod tests {
         assert_eq!(placed.packet_bytes(&space), Some(vec![1, 2, 3, 4]));
         assert_eq!(placed.context_bytes(&space)[28..32], [5, 0, 0, 0]);
 
-        let event = Event::context(ProgType::Kprobe)
+        let event = Event::context(ProgType::Kprobe, Machine::X86_64)
             .unwrap()
             .set("parm1", 77)
             .unwrap();

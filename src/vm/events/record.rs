@@ -5,10 +5,7 @@ use super::error::{EventError, ValueProblem};
 use super::layout::Layout;
 use super::shape::{Field, Shape, Storage, elements};
 use super::value::FieldValue;
-
-/// The most bytes of a record (`PERF_MAX_TRACE_SIZE`, `include/linux/trace_events.h`):
-/// the kernel drops a longer one.
-pub(super) const MAX_RECORD: usize = 8192;
+use crate::spec::limits::MAX_TRACE_SIZE;
 
 /// The values of a layout's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +63,7 @@ impl Values {
         };
         let all: usize = self.dynamic.iter().map(Vec::len).sum();
         let others = all - self.dynamic.get(index).map_or(0, Vec::len);
-        let room = (MAX_RECORD - 4).saturating_sub(layout.size as usize + others);
+        let room = (MAX_TRACE_SIZE - 4).saturating_sub(layout.size as usize + others);
         if bytes.len() > room {
             return Err(error(ValueProblem::TooLong {
                 room,

@@ -5,10 +5,14 @@
 //! which `perf_call_bpf_enter` and `perf_call_bpf_exit` build for it: the number as
 //! an `int` at 8, then six arguments or the result from 16.
 
-use super::error::EventError;
-use super::layout::{HIDDEN, Layout, Source, common_fields};
+use super::error::{EventError, nearest_first};
+use super::layout::{Layout, Source, common_fields, of_table};
 use super::shape::{Field, Shape, Storage};
 use super::value::FieldValue;
+use crate::btf::Btf;
+use crate::spec::context::Machine;
+use crate::spec::syscalls::Syscall;
+use crate::spec::tracepoint::{EventField, syscall_event};
 
 /// Which end of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,56 +32,83 @@ const MAX_ARGS: u32 = 6;
 
 impl Layout {
     /// The layout of `syscalls/sys_enter_<call>` or `syscalls/sys_exit_<call>`, from
-    /// the call's number and its arguments, each with its C type and name. The number
-    /// is filled in. Arguments are known by their names and as `args[0]`, …; the
-    /// number as `__syscall_nr`, `nr` and `id`; the result as `ret`.
+    /// the table of system calls. The number is filled in: that of `machine`.
+    ///
+    /// Arguments are known by their names and as `args[0]`, …; the number as
+    /// `__syscall_nr`, `nr` and `id`; the result as `ret`.
     ///
     /// # Errors
-    /// [`EventError::NoLayout`] for a `name` that is neither, and
-    /// [`EventError::Declaration`] for more than six arguments.
-    pub fn of_syscall(name: &str, number: u32, args: &[(&str, &str)]) -> Result<Self, EventError> {
+    /// [`EventError::NoLayout`] for a call that is not in the table, with the nearest
+    /// names, or that this machine does not have.
+    pub fn of_syscall(name: &str, machine: Machine) -> Result<Self, EventError> {
         let full = format!("{GROUP}/{name}");
-        let Some(side) = Side::of(GROUP, name) else {
-            return Err(EventError::NoLayout {
-                event: full,
-                tried: vec!["it is neither sys_enter_<call> nor sys_exit_<call>".to_owned()],
-            });
+        let none = |tried: String| EventError::NoLayout {
+            event: full.clone(),
+            tried: vec![tried],
         };
-        if args.len() > MAX_ARGS as usize {
-            return Err(EventError::Declaration {
-                event: full,
-                problem: format!(
-                    "a system call has at most {MAX_ARGS} arguments, not {}",
-                    args.len()
-                ),
-            });
-        }
-        let mut fields = common_fields();
-        fields.push(Field::inline(
-            "__syscall_nr",
-            HIDDEN,
-            Shape::number(4, true),
-        ));
-        match side {
-            Side::Enter => {
-                let slots = (ARGS..).step_by(8).zip(args);
-                fields.extend(slots.map(|(offset, (ctype, name))| {
-                    let shape = match ctype.trim_end().ends_with('*') {
-                        true => Shape::Pointer,
-                        false => Shape::number(8, false),
-                    };
-                    Field::inline(*name, offset, shape)
-                }));
-            }
-            Side::Exit => fields.push(Field::inline("ret", ARGS, Shape::number(8, true))),
-        }
-        let mut layout = side.adapt(Self::of_fields(full, fields, Source::Syscalls));
-        // The kernel's struct has the arguments from 16 on, even if there are none.
-        layout.size = layout.size.max(ARGS);
-        layout.data_offset = layout.size;
+        let Some((side, call)) = Side::split(GROUP, name) else {
+            return Err(none(
+                "it is neither sys_enter_<call> nor sys_exit_<call>".into(),
+            ));
+        };
+        let found = Syscall::by_name(call).zip(syscall_event(GROUP, name));
+        let Some((syscall, fields)) = found else {
+            let names = Syscall::all().map(|syscall| syscall.name.to_owned());
+            let near = nearest_first(call, names.collect());
+            let near = near.get(..3).unwrap_or_default().join(", ");
+            return Err(none(format!(
+                "no system call `{call}`; there are {near}, …"
+            )));
+        };
+        let Some(number) = syscall.number(machine) else {
+            return Err(none(format!("{machine:?} has no system call `{call}`")));
+        };
+        let mut layout = side.adapt(Self::of_table(full.clone(), &fields));
         let number = FieldValue::from(number);
         layout.defaults.push(("__syscall_nr".to_owned(), number));
         Ok(layout)
+    }
+
+    /// The layout of tracepoint `group/name` from what is at hand: the table of
+    /// system calls for the groups `syscalls` and `raw_syscalls`, else the kernel's
+    /// BTF.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] with what was tried and what to do.
+    pub fn of_tracepoint(
+        group: &str,
+        name: &str,
+        btf: Option<&Btf>,
+        machine: Machine,
+    ) -> Result<Self, EventError> {
+        if group == GROUP {
+            return Self::of_syscall(name, machine);
+        }
+        if let Some(btf) = btf {
+            return Self::from_btf(btf, group, name);
+        }
+        let full = format!("{group}/{name}");
+        match syscall_event(group, name) {
+            Some(fields) => Ok(Self::of_table(full, &fields)),
+            None => Err(EventError::NoLayout {
+                event: full,
+                tried: vec![
+                    "no kernel BTF at hand".to_owned(),
+                    "give a BTF file or the tracepoint's format file, or declare it".to_owned(),
+                ],
+            }),
+        }
+    }
+
+    /// A record of the common header and these fields.
+    fn of_table(name: String, own: &[EventField]) -> Self {
+        let mut fields = common_fields();
+        fields.extend(own.iter().map(of_table));
+        let mut layout = Self::of_fields(name, fields, Source::Syscalls);
+        // The kernel's struct has the arguments from 16 on, even if there are none.
+        layout.size = layout.size.max(ARGS);
+        layout.data_offset = layout.size;
+        layout
     }
 }
 
@@ -141,14 +172,12 @@ mod tests {
     use crate::spec::ProgType;
     use crate::vm::memory::Space;
 
-    const WRITE: &[(&str, &str)] = &[
-        ("unsigned int", "fd"),
-        ("const char *", "buf"),
-        ("size_t", "count"),
-    ];
+    fn of(name: &str) -> Layout {
+        Layout::of_syscall(name, Machine::X86_64).unwrap()
+    }
 
     fn write() -> Event {
-        Event::tracepoint(Layout::of_syscall("sys_enter_write", 1, WRITE).unwrap())
+        Event::tracepoint(of("sys_enter_write"))
     }
 
     #[test]
@@ -187,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_exit_has_a_result() {
-        let exit = Layout::of_syscall("sys_exit_write", 1, WRITE).unwrap();
+        let exit = of("sys_exit_write");
         assert_eq!((exit.readable, exit.context_size), (24, Some(24)));
         let event = Event::tracepoint(exit).set("ret", -9).unwrap();
         assert_eq!(event.record()[16..24], (-9i64).to_le_bytes());
@@ -195,12 +224,25 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_arguments_and_one_with_too_many() {
-        let none = Layout::of_syscall("sys_enter_getpid", 39, &[]).unwrap();
+    fn a_call_without_arguments() {
+        let none = of("sys_enter_getpid");
         assert_eq!((none.readable, none.size), (12, 16));
         assert_eq!(Event::tracepoint(none).record().len(), 20);
-        assert!(Layout::of_syscall("sys_enter_x", 0, &[("int", "a"); 7]).is_err());
-        assert!(Layout::of_syscall("enter_x", 0, &[]).is_err());
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let error =
+            |name: &str, machine| Layout::of_syscall(name, machine).unwrap_err().to_string();
+        assert!(error("sys_enter_wirte", Machine::X86_64).contains("there are write, "));
+        assert!(error("sys_enter_open", Machine::Arm64).contains("Arm64 has no system call"));
+        assert!(error("enter_x", Machine::X86_64).contains("neither"));
+        let find = |group, name| Layout::of_tracepoint(group, name, None, Machine::X86_64);
+        assert!(find("syscalls", "sys_enter_write").is_ok());
+        let raw = find("raw_syscalls", "sys_enter").unwrap();
+        assert_eq!((raw.size, raw.readable, raw.context_size), (64, 64, None));
+        let error = find("sched", "sched_switch").unwrap_err().to_string();
+        assert!(error.contains("no kernel BTF"), "{error}");
     }
 
     #[test]

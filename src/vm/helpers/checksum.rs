@@ -4,8 +4,11 @@
 //! A partial sum is a `u32` in one's complement: 0 only where nothing but zeros was
 //! added, all ones for any other zero.
 
+use super::call::Call;
 use crate::util::Errno;
-use crate::vm::machine::{Call, Returned};
+use crate::vm::fault::HelperProblem;
+
+type Result = std::result::Result<u64, HelperProblem>;
 
 /// Adds two partial sums (`csum_add`).
 const fn add(left: u32, right: u32) -> u32 {
@@ -57,8 +60,8 @@ pub(super) const fn moved(checksum: u16, difference: u32) -> u16 {
 
 /// `(from, its size, to, its size, seed)`: what exchanging the one for the other adds
 /// to a checksum, in 16 bits. Linux 6.18 takes sizes of any kind.
-pub(super) fn csum_diff(call: &mut Call<'_>) -> Returned {
-    let (from_len, to_len, seed) = (call.arg_size(2), call.arg_size(4), call.arg32(5));
+pub(super) fn csum_diff(call: &mut Call<'_>) -> Result {
+    let (from_len, to_len, seed) = (call.size(2), call.size(4), call.arg_u32(5));
     let (from, to) = (call.read(1, from_len)?, call.read(3, to_len)?);
     let sum = match (from_len, to_len) {
         (0, 0) => seed,
@@ -71,15 +74,15 @@ pub(super) fn csum_diff(call: &mut Call<'_>) -> Returned {
 
 /// The kernel knows no checksum of the packets of a test run
 /// (`ip_summed` is `CHECKSUM_NONE`), so that there is none to update.
-pub(super) fn csum_update(_: &mut Call<'_>) -> Returned {
+pub(super) fn csum_update(_: &mut Call<'_>) -> Result {
     Ok(Errno::ENOTSUPP.to_ret())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Bench;
     use super::*;
     use crate::spec::helpers::id;
-    use crate::vm::helpers::testing::Bench;
 
     fn words(words: [u32; 4]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -88,10 +91,10 @@ mod tests {
     #[test]
     fn differences_are_the_kernels() {
         let mut bench = Bench::new();
-        let a = bench.bytes(&words([0x1122_3344, 0xffff_ffff, 0, 0x8000_0001]));
-        let b = bench.bytes(&words([0xdead_beef, 1, 2, 3]));
-        let zeros = bench.bytes(&[0; 16]);
-        let ones = bench.bytes(&[0xff; 16]);
+        let a = bench.memory(&words([0x1122_3344, 0xffff_ffff, 0, 0x8000_0001]));
+        let b = bench.memory(&words([0xdead_beef, 1, 2, 3]));
+        let zeros = bench.memory(&[0; 16]);
+        let ones = bench.memory(&[0xff; 16]);
         // As Linux 6.18 answers.
         for (args, want) in [
             ([0, 0, b, 16, 0], 0x9da3),
@@ -107,6 +110,15 @@ mod tests {
             ([a, 6, 0, 0, 0], 0xbb99),
             ([zeros, 16, 0, 0, 0xffff_ffff], 0xffff),
             ([zeros, 16, 0, 0, 0], 0),
+        ] {
+            assert_eq!(bench.ok(id::csum_diff, args), want, "{args:x?}");
+        }
+        let odd = bench.memory(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        for (args, want) in [
+            ([odd, 3, 0, 0, 0], 65019),
+            ([0, 0, odd, 5, 0], 1545),
+            ([odd, 3, odd, 7, 0], 2572),
+            ([0, 0, odd, 1, 0], 1),
         ] {
             assert_eq!(bench.ok(id::csum_diff, args), want, "{args:x?}");
         }

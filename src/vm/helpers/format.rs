@@ -1,213 +1,432 @@
-//! The kernel's two passes over a format. The first checks it and packs its
-//! arguments into a buffer (`bpf_bprintf_prepare`, `kernel/bpf/helpers.c`); the
-//! [second](super::render) prints.
+//! The kernel's formats, as its printing helpers take them.
 //!
-//! BPF allows `%d %i %u %x %X` with `l` or `ll`, `%c`, `%s`, `%p` with `K x s S B`,
-//! `%pks`, `%pus`, `%pi4 %pI4 %pi6 %pI6`, and flags `0 + -` and space with a width
-//! in front; neither `#` nor a precision.
+//! Two steps, as in the kernel. [`Format::prepare`] checks the format and fetches
+//! what the arguments point to (`bpf_bprintf_prepare`, `kernel/bpf/helpers.c`);
+//! arguments take part of a buffer of 512 bytes. [`Format::print`] then writes the
+//! line (`bstr_printf`, `lib/vsprintf.c`).
+//!
+//! `%p` prints the hash of a pointer, in the kernel with a key of that boot, here
+//! with a fixed one. There are no symbols: `%ps`, `%pS` and `%pB` print addresses.
 
-use super::ctype::{is_punct, is_space};
-use super::probe;
-use super::render::{self, Printed};
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
+use super::super::machine::Machine;
+use super::probe::From;
+use super::string::is_space;
+use crate::spec::limits;
 use crate::util::Errno;
-use crate::vm::machine::Machine;
 
-/// Bytes of packed arguments (`MAX_BPRINTF_BIN_ARGS`).
-const MOST_PACKED: usize = 512;
+/// A checked format with its arguments.
+#[derive(Debug)]
+pub(super) struct Format {
+    parts: Vec<Part>,
+}
 
-/// Formats `args` as a program's format says, into `room` bytes with a NUL at the
-/// end. `format` has no NUL.
-///
-/// # Errors
-/// `EINVAL` for a format that BPF does not allow or that wants more arguments,
-/// `ENOSPC` for strings too long.
-pub(super) fn format(
-    machine: &mut Machine,
-    format: &[u8],
-    args: &[u64],
-    room: usize,
-) -> Result<Printed, Errno> {
-    let packed = Pass {
-        machine,
-        format,
-        at: 0,
-        args: args.iter(),
-        packed: Vec::new(),
+/// A printed line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// As much as fits, without the final NUL.
+    pub text: Vec<u8>,
+    /// Bytes that the whole line has.
+    pub len: u64,
+}
+
+/// A piece of a line.
+#[derive(Debug)]
+enum Part {
+    /// Of the format itself.
+    Plain(Vec<u8>),
+    Number(Field, Number),
+    /// A string, a symbol or, of one byte, a character.
+    Str(Field, Vec<u8>),
+    /// What was printed when it was fetched: flags and width don't count.
+    Printed(Vec<u8>),
+}
+
+/// Flags and width.
+#[derive(Debug, Clone, Copy, Default)]
+struct Field {
+    left: bool,
+    plus: bool,
+    space: bool,
+    zero: bool,
+    width: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    value: u64,
+    conversion: Conversion,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conversion {
+    Signed,
+    Unsigned,
+    Hex,
+    UpperHex,
+}
+
+/// `FIELD_WIDTH_MAX`.
+const MAX_WIDTH: usize = (1 << 23) - 1;
+
+impl Format {
+    /// Checks a format and fetches its arguments, at least as many as it has
+    /// conversions.
+    pub(super) fn prepare(
+        format: &[u8],
+        args: &[u64],
+        machine: &mut Machine,
+    ) -> Result<Self, Errno> {
+        let mut preparer = Preparer {
+            format,
+            at: 0,
+            args: args.iter(),
+            used: 0,
+            parts: Vec::new(),
+            machine,
+        };
+        preparer.run()?;
+        Ok(Self {
+            parts: preparer.parts,
+        })
     }
-    .run()?;
-    Ok(render::print(format, packed, room))
+
+    /// Prints into `size` bytes, of which the last is for the NUL.
+    pub(super) fn print(&self, size: usize) -> Line {
+        let mut sink = Sink {
+            text: Vec::new(),
+            size: size as u64,
+            len: 0,
+        };
+        for part in &self.parts {
+            match part {
+                Part::Plain(text) => sink.push(text),
+                Part::Number(field, number) => sink.number(*field, *number),
+                Part::Str(field, text) => sink.padded(*field, text),
+                // As in the kernel it does not even count when nothing fits.
+                Part::Printed(text) if sink.len < sink.size => sink.push(text),
+                Part::Printed(_) => {}
+            }
+        }
+        Line {
+            text: sink.text,
+            len: sink.len,
+        }
+    }
 }
 
-/// Which strings a conversion reads.
-#[derive(Clone, Copy)]
-enum Text {
-    Any,
-    Kernel,
-    User,
-}
-
-/// The pass over the format.
-struct Pass<'a> {
-    machine: &'a mut Machine,
+/// The first step.
+struct Preparer<'a> {
     format: &'a [u8],
-    /// The byte that is looked at.
     at: usize,
-    /// Arguments left.
     args: std::slice::Iter<'a, u64>,
-    packed: Vec<u8>,
+    /// Bytes of the buffer for arguments that are in use.
+    used: usize,
+    parts: Vec<Part>,
+    machine: &'a mut Machine,
 }
 
-impl Pass<'_> {
-    /// The byte `ahead` of the current one; 0 at the end, as a NUL is there.
+impl Preparer<'_> {
+    /// The byte `ahead` of the current one, 0 past the end.
     fn peek(&self, ahead: usize) -> u8 {
-        let byte = self.format.get(self.at + ahead);
-        byte.copied().unwrap_or_default()
+        self.format.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    fn run(mut self) -> Result<Vec<u8>, Errno> {
+    fn run(&mut self) -> Result<(), Errno> {
+        let mut plain = Vec::new();
         while self.at < self.format.len() {
             let byte = self.peek(0);
-            if byte.is_ascii() && !(byte == b' ' || byte.is_ascii_graphic() || is_space(byte)) {
+            if byte.is_ascii_control() && !is_space(byte) {
                 return Err(Errno::EINVAL);
             }
             self.at += 1;
-            match (byte, self.peek(0)) {
-                (b'%', b'%') => self.at += 1,
-                (b'%', _) => self.conversion()?,
-                _ => {}
+            if byte == b'%' && self.peek(0) != b'%' {
+                self.parts.push(Part::Plain(std::mem::take(&mut plain)));
+                self.conversion()?;
+                continue;
             }
+            self.at += usize::from(byte == b'%');
+            plain.push(byte);
         }
-        Ok(self.packed)
+        self.parts.push(Part::Plain(plain));
+        Ok(())
     }
 
-    /// What follows a percent sign. Leaves `at` behind what was checked.
+    /// One conversion, of which the `%` is behind us.
     fn conversion(&mut self) -> Result<(), Errno> {
         let arg = *self.args.next().ok_or(Errno::EINVAL)?;
-        while matches!(self.peek(0), b'0' | b'+' | b'-' | b' ') {
-            self.at += 1;
-        }
-        while self.peek(0).is_ascii_digit() {
-            self.at += 1;
-        }
-        let kind = self.peek(0);
+        let field = self.field();
+        let letter = self.peek(0);
         self.at += 1;
-        match kind {
-            b'p' => self.pointer(arg),
-            b's' => self.string(Text::Any, arg),
+        let part = match letter {
+            b'p' => self.pointer(field, arg)?,
+            b's' => Part::Str(field, self.string(arg, From::address(arg))?),
             b'c' => {
-                let [low, ..] = arg.to_le_bytes();
                 self.room(1)?;
-                self.packed.push(low);
-                Ok(())
+                Part::Str(field, vec![arg.to_le_bytes()[0]])
             }
-            b'l' => {
-                self.at += usize::from(self.peek(0) == b'l');
-                self.at += 1;
-                match self.format.get(self.at - 1) {
-                    Some(b'd' | b'i' | b'u' | b'x' | b'X') => self.number(&arg.to_le_bytes()),
-                    _ => Err(Errno::EINVAL),
-                }
+            letter => self.number(field, arg, letter)?,
+        };
+        self.parts.push(part);
+        Ok(())
+    }
+
+    fn field(&mut self) -> Field {
+        let mut field = Field::default();
+        loop {
+            match self.peek(0) {
+                b'-' => field.left = true,
+                b'+' => field.plus = true,
+                b' ' => field.space = true,
+                b'0' => field.zero = true,
+                _ => break,
             }
-            b'd' | b'i' | b'u' | b'x' | b'X' => {
-                let [a, b, c, d, ..] = arg.to_le_bytes();
-                self.number(&[a, b, c, d])
-            }
-            _ => Err(Errno::EINVAL),
+            self.at += 1;
         }
+        let mut width = None::<i32>;
+        while let digit @ b'0'..=b'9' = self.peek(0) {
+            // An int that the kernel lets overflow; below 0 it is no width.
+            let tens = width.unwrap_or(0).wrapping_mul(10);
+            width = Some(tens.wrapping_add(i32::from(digit - b'0')));
+            self.at += 1;
+        }
+        field.width = width.map(|width| usize::try_from(width).unwrap_or(0).min(MAX_WIDTH));
+        field
+    }
+
+    /// An integer, whose conversion begins with `letter`.
+    fn number(&mut self, field: Field, arg: u64, letter: u8) -> Result<Part, Errno> {
+        let (mut letter, mut long) = (letter, false);
+        for _ in 0..2 {
+            if letter == b'l' {
+                long = true;
+                letter = self.peek(0);
+                self.at += 1;
+            }
+        }
+        let conversion = match letter {
+            b'd' | b'i' => Conversion::Signed,
+            b'u' => Conversion::Unsigned,
+            b'x' => Conversion::Hex,
+            b'X' => Conversion::UpperHex,
+            _ => return Err(Errno::EINVAL),
+        };
+        self.word(if long { 8 } else { 4 })?;
+        let value = match (long, conversion) {
+            (true, _) => arg,
+            (false, Conversion::Signed) => extended(arg),
+            (false, _) => arg & 0xffff_ffff,
+        };
+        Ok(Part::Number(field, Number { value, conversion }))
     }
 
     /// What follows `%p`.
-    fn pointer(&mut self, arg: u64) -> Result<(), Errno> {
-        let (kind, more) = (self.peek(0), self.peek(1));
-        match (kind, more) {
-            (0, _) => self.number(&arg.to_le_bytes()),
-            _ if is_space(kind) || is_punct(kind) => self.number(&arg.to_le_bytes()),
+    fn pointer(&mut self, field: Field, arg: u64) -> Result<Part, Errno> {
+        let (kind, second) = (self.peek(0), self.peek(1));
+        let part = match (kind, second) {
+            (0, _) => self.hashed(field, arg)?,
+            (kind, _) if is_space(kind) || is_punct(kind) => self.hashed(field, arg)?,
             (b'k' | b'u', b's') => {
                 self.at += 2;
-                let text = if kind == b'k' {
-                    Text::Kernel
+                let from = if kind == b'k' {
+                    From::Kernel
                 } else {
-                    Text::User
+                    From::User
                 };
-                self.string(text, arg)
+                Part::Printed(self.string(arg, from)?)
             }
-            (b'K' | b'x' | b's' | b'S', _) => {
-                self.at += 1;
-                self.number(&arg.to_le_bytes())
+            (b'K', _) => self.hashed(field, arg)?,
+            (b'x', _) => {
+                self.word(8)?;
+                pointer(field, arg)
             }
-            (b'B', _) => {
-                self.at += 1;
-                self.printed(&render::symbol(arg))
+            (b's' | b'S', _) => {
+                self.word(8)?;
+                Part::Str(field, format!("{arg:#x}").into_bytes())
             }
-            (b'i' | b'I', b'4' | b'6') => {
-                self.at += 2;
-                self.address(kind == b'I', if more == b'4' { 4 } else { 16 }, arg)
-            }
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
-    /// An IP address in memory, in network order; zeros where it can't be read.
-    fn address(&mut self, separated: bool, len: usize, arg: u64) -> Result<(), Errno> {
-        self.room(len)?;
-        let bytes = probe::kernel_bytes(self.machine, arg, len).unwrap_or_else(|_| vec![0; len]);
-        let text = match (len, separated) {
-            (4, true) => joined(&bytes, 1, ".", |quad| u8::to_string(&quad)),
-            (4, false) => joined(&bytes, 1, ".", |quad| format!("{quad:03}")),
-            (_, true) => joined(&bytes, 2, ":", |byte| format!("{byte:02x}")),
-            (_, false) => joined(&bytes, 2, "", |byte| format!("{byte:02x}")),
+            (b'B', _) => self.fetched(format!("{arg:#x}")),
+            (b'i' | b'I', b'4' | b'6') => self.ip_address(arg, kind, second)?,
+            _ => return Err(Errno::EINVAL),
         };
-        self.printed(&text)
+        // Whatever else may modify the conversion is not printed.
+        while is_alnum(self.peek(0)) {
+            self.at += 1;
+        }
+        Ok(part)
     }
 
-    /// A string in memory; an empty one where it can't be read. It may only be
-    /// followed by a space, a sign or the end.
-    fn string(&mut self, text: Text, arg: u64) -> Result<(), Errno> {
+    /// `%p` and `%pK`.
+    fn hashed(&mut self, field: Field, arg: u64) -> Result<Part, Errno> {
+        self.word(8)?;
+        // Null and error pointers are not secret.
+        if arg == 0 || arg >= 4095_u64.wrapping_neg() {
+            return Ok(pointer(field, arg));
+        }
+        let mut hasher = FxHasher::default();
+        hasher.write_u64(arg);
+        Ok(pointer(field, hasher.finish() >> 32))
+    }
+
+    fn ip_address(&mut self, arg: u64, style: u8, version: u8) -> Result<Part, Errno> {
+        let len = if version == b'4' { 4 } else { 16 };
+        if self.left() < len {
+            return Err(Errno::ENOSPC);
+        }
+        let bytes = From::Kernel.copy(self.machine, arg, len);
+        let bytes = bytes.unwrap_or_else(|_| vec![0; len]);
+        let parts = |size: usize, print: fn(&[u8]) -> String, between: &str| {
+            let parts: Vec<_> = bytes.chunks(size).map(print).collect();
+            parts.join(between)
+        };
+        let hex = |pair: &[u8]| pair.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = match (style, version) {
+            (b'I', b'4') => parts(1, |byte| format!("{}", byte[0]), "."),
+            (_, b'4') => parts(1, |byte| format!("{:03}", byte[0]), "."),
+            (b'I', _) => parts(2, hex, ":"),
+            _ => parts(2, hex, ""),
+        };
+        Ok(self.fetched(text))
+    }
+
+    /// Text that goes into the buffer now; what has no room is lost.
+    fn fetched(&mut self, mut text: String) -> Part {
+        let (len, left) = (text.len(), self.left());
+        text.truncate(left.saturating_sub(1));
+        self.used += len + 1;
+        Part::Printed(text.into_bytes())
+    }
+
+    /// A string, as far as there is room for it; empty where it can't be read.
+    fn string(&mut self, at: u64, from: From) -> Result<Vec<u8>, Errno> {
         let next = self.peek(0);
         if next != 0 && !is_space(next) && !is_punct(next) {
             return Err(Errno::EINVAL);
         }
-        let room = self.room(1)?;
-        let read = match text {
-            Text::Any => probe::any_str(self.machine, arg, room),
-            Text::Kernel => probe::kernel_str(self.machine, arg, room),
-            Text::User => probe::user_str(self.machine, arg, room),
-        };
-        self.packed.extend(read.unwrap_or_else(|_| vec![0]));
+        let left = self.left();
+        if left == 0 {
+            return Err(Errno::ENOSPC);
+        }
+        let mut text = from
+            .copy_str(self.machine, at, left)
+            .unwrap_or_else(|_| vec![0]);
+        self.used += text.len();
+        text.pop();
+        Ok(text)
+    }
+
+    const fn left(&self) -> usize {
+        limits::MAX_PRINTF_BINARY_ARGS.saturating_sub(self.used)
+    }
+
+    /// Takes `len` bytes of the buffer.
+    const fn room(&mut self, len: usize) -> Result<(), Errno> {
+        if self.left() < len {
+            return Err(Errno::ENOSPC);
+        }
+        self.used += len;
         Ok(())
     }
 
-    /// Packs a text that this pass has printed; the second one only copies it.
-    fn printed(&mut self, text: &str) -> Result<(), Errno> {
-        let room = self.room(0)?.saturating_sub(1);
-        self.packed.extend(text.bytes().take(room));
-        self.packed.push(0);
-        Ok(())
-    }
-
-    /// Packs a number at a multiple of 4.
-    fn number(&mut self, bytes: &[u8]) -> Result<(), Errno> {
-        let aligned = self.packed.len().next_multiple_of(4);
-        self.packed.resize(aligned, 0);
-        self.room(bytes.len())?;
-        self.packed.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    /// Bytes left in the buffer, if there are as many as wanted.
-    fn room(&self, wanted: usize) -> Result<usize, Errno> {
-        let left = MOST_PACKED.saturating_sub(self.packed.len());
-        (left >= wanted).then_some(left).ok_or(Errno::ENOSPC)
+    /// Takes a number's place in the buffer.
+    const fn word(&mut self, len: usize) -> Result<(), Errno> {
+        self.used = self.used.next_multiple_of(4);
+        self.room(len)
     }
 }
 
-/// Bytes in groups of `group`, with a separator between these.
-fn joined(bytes: &[u8], group: usize, separator: &str, text: impl Fn(u8) -> String) -> String {
-    let groups = bytes.chunks(group);
-    let texts: Vec<String> = groups
-        .map(|group| group.iter().map(|b| text(*b)).collect())
-        .collect();
-    texts.join(separator)
+/// The low 32 bits as a signed number of 64.
+#[expect(clippy::cast_possible_truncation, reason = "the low bits are meant")]
+const fn extended(value: u64) -> u64 {
+    ((value as u32).cast_signed() as i64).cast_unsigned()
+}
+
+/// A pointer's digits: all sixteen, unless a width is given.
+fn pointer(field: Field, value: u64) -> Part {
+    let field = match field.width {
+        Some(_) => field,
+        None => Field {
+            width: Some(16),
+            zero: true,
+            ..field
+        },
+    };
+    let conversion = Conversion::Hex;
+    Part::Number(field, Number { value, conversion })
+}
+
+/// `ispunct` of the kernel's `ctype.h`, which knows Latin-1.
+const fn is_punct(byte: u8) -> bool {
+    byte.is_ascii_punctuation() || matches!(byte, 0xa1..=0xbf | 0xd7 | 0xf7)
+}
+
+/// `isalnum` of the kernel's `ctype.h`.
+const fn is_alnum(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0xc0 && !is_punct(byte)
+}
+
+/// The second step.
+struct Sink {
+    text: Vec<u8>,
+    size: u64,
+    len: u64,
+}
+
+impl Sink {
+    /// Room that is left, besides the NUL's.
+    fn left(&self) -> usize {
+        let left = self.size.saturating_sub(1).saturating_sub(self.len);
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
+    fn push(&mut self, text: &[u8]) {
+        let kept = text.get(..self.left()).unwrap_or(text);
+        self.text.extend_from_slice(kept);
+        self.len += text.len() as u64;
+    }
+
+    fn fill(&mut self, count: usize, byte: u8) {
+        let kept = count.min(self.left());
+        self.text.resize(self.text.len() + kept, byte);
+        self.len += count as u64;
+    }
+
+    fn padded(&mut self, field: Field, text: &[u8]) {
+        let padding = field.width.unwrap_or(0).saturating_sub(text.len());
+        if field.left {
+            self.push(text);
+            self.fill(padding, b' ');
+        } else {
+            self.fill(padding, b' ');
+            self.push(text);
+        }
+    }
+
+    fn number(&mut self, field: Field, number: Number) {
+        let signed = number.conversion == Conversion::Signed;
+        let negative = signed && number.value.cast_signed() < 0;
+        let digits = match number.conversion {
+            Conversion::Signed => number.value.cast_signed().unsigned_abs().to_string(),
+            Conversion::Unsigned => number.value.to_string(),
+            Conversion::Hex => format!("{:x}", number.value),
+            Conversion::UpperHex => format!("{:X}", number.value),
+        };
+        let sign: &[u8] = match (negative, signed && field.plus, signed && field.space) {
+            (true, ..) => b"-",
+            (_, true, _) => b"+",
+            (_, _, true) => b" ",
+            _ => b"",
+        };
+        if !field.zero || field.left {
+            return self.padded(field, &[sign, digits.as_bytes()].concat());
+        }
+        self.push(sign);
+        let width = field.width.unwrap_or(0).saturating_sub(sign.len());
+        self.fill(width.saturating_sub(digits.len()), b'0');
+        self.push(digits.as_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -1,27 +1,353 @@
-//! Stand-ins until the maps are there.
+//! Records for user space: ring buffers (`kernel/bpf/ringbuf.c`) and perf buffers
+//! (`kernel/trace/bpf_trace.c`, `net/core/filter.c`).
 
-use crate::vm::machine::{Call, Returned};
+use std::sync::Arc;
 
-pub(super) fn perf_event_output(call: &mut Call<'_>) -> Returned {
-    Err(call.wrong(1, "a map"))
+use super::super::fault::HelperProblem;
+use super::super::maps::{Kind, Map, Record, RingBuf};
+use super::super::outcome::Output;
+use super::call::{Call, unfit};
+use crate::spec::{
+    CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
+};
+use crate::util::Errno;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// The ring buffer that a map is.
+fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperProblem> {
+    match map.kind() {
+        Kind::RingBuf(ring) => Ok(ring),
+        _ => Err(unfit(arg, &**map)),
+    }
 }
 
-pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Returned {
-    Err(call.wrong(1, "a map"))
+/// Notes that a record found no room.
+fn lost(call: &mut Call<'_>, map: &dyn Map, error: Errno) -> u64 {
+    let map = map.def().name.clone();
+    call.machine.output(Output::Lost { map, error });
+    error.to_ret()
 }
 
-pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Returned {
-    Err(call.wrong(1, "a map"))
+/// Hands a record on and notes what user space will see.
+fn submit(call: &mut Call<'_>, map: &dyn Map, ring: &RingBuf, record: Record, flags: RingbufFlags) {
+    let data = ring.area().copy(record.at, record.len).unwrap_or_default();
+    ring.commit(record, flags, false);
+    let map = map.def().name.clone();
+    call.machine.output(Output::RingBuf { map, data });
 }
 
-pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Returned {
-    Err(call.wrong(1, "a map"))
+pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(1)?;
+    let ring = ring(1, &map)?;
+    let flags = RingbufFlags::from_bits(call.arg(4));
+    let Some(flags) = flags else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    let len = call.arg(3);
+    let size = usize::try_from(len).unwrap_or(usize::MAX);
+    let data = call.read(2, size)?;
+    let Some(record) = ring.reserve(len) else {
+        return Ok(lost(call, &*map, Errno::EAGAIN));
+    };
+    ring.area().write(record.at, &data);
+    submit(call, &*map, ring, record, flags);
+    Ok(0)
 }
 
-pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Returned {
-    Err(call.wrong(1, "a map"))
+pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
+    let (handle, map) = call.map(1)?;
+    let ring = ring(1, &map)?;
+    if call.arg(3) != 0 {
+        return Ok(0);
+    }
+    let Some(record) = ring.reserve(call.arg(2)) else {
+        // The program is told no more than null; `ringbuf_output` says EAGAIN.
+        lost(call, &*map, Errno::EAGAIN);
+        return Ok(0);
+    };
+    Ok(call.machine.lend(handle, ring.area(), record)?)
 }
 
-pub(super) fn ringbuf_submit(call: &mut Call<'_>) -> Returned {
-    Err(call.wrong(1, "a map"))
+pub(super) fn ringbuf_submit(call: &mut Call<'_>) -> Result {
+    give_back(call, false)
+}
+
+pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Result {
+    give_back(call, true)
+}
+
+/// Ends a reservation. Flags that mean nothing are not looked at, as in the kernel.
+fn give_back(call: &mut Call<'_>, discard: bool) -> Result {
+    let lent = call.machine.take_back(call.arg(1));
+    let lent = lent.ok_or_else(|| call.wrong(1, "a record from bpf_ringbuf_reserve"))?;
+    let map = call.machine.map(lent.map).cloned();
+    let map = map.ok_or_else(|| call.wrong(1, "a record of a ring buffer"))?;
+    let ring = ring(1, &map)?;
+    let flags = RingbufFlags::from_bits_truncate(call.arg(2));
+    if discard {
+        ring.commit(lent.record, flags, true);
+    } else {
+        submit(call, &*map, ring, lent.record, flags);
+    }
+    Ok(0)
+}
+
+pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(1)?;
+    let ring = ring(1, &map)?;
+    Ok(match RingbufQuery::from_number(call.arg(2)) {
+        Some(RingbufQuery::AvailData) => ring.available(),
+        Some(RingbufQuery::RingSize) => ring.size(),
+        Some(RingbufQuery::ConsPos) => ring.consumer_position(),
+        Some(RingbufQuery::ProdPos) => ring.producer_position(),
+        None => 0,
+    })
+}
+
+/// Sends a record to the perf buffer of the current CPU, or through the slot that
+/// the flags name. The record here is what the program gave: the padding to 8
+/// bytes that the kernel adds behind it is left out.
+pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(2)?;
+    let Kind::PerfEventArray(events) = map.kind() else {
+        return Err(unfit(2, &*map));
+    };
+    let flags = call.arg(3);
+    let size = usize::try_from(call.arg(5)).unwrap_or(usize::MAX);
+    let mut data = call.read(4, size)?.into_vec();
+    let allowed = if has_packet(call) {
+        INDEX_MASK | CTXLEN_MASK
+    } else {
+        INDEX_MASK
+    };
+    if flags & !allowed != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
+    if appended > 0 {
+        match call.machine.packet_bytes(0, appended) {
+            Some(packet) => data.extend(packet),
+            None => return Ok(Errno::EFAULT.to_ret()),
+        }
+    }
+    let cpu = call.machine.world.cpu();
+    let slot = match flags & INDEX_MASK {
+        CURRENT_CPU => cpu,
+        slot => u32::try_from(slot).unwrap_or(u32::MAX),
+    };
+    if let Err(errno) = events.accepts(slot, cpu) {
+        return Ok(lost(call, &*map, errno));
+    }
+    if data.len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
+        return Ok(lost(call, &*map, Errno::ENOSPC));
+    }
+    let map = map.def().name.clone();
+    call.machine.output(Output::Perf { map, cpu, data });
+    Ok(0)
+}
+
+/// Bytes of a perf record besides the data: its header, the data's length, and up
+/// to 7 of padding.
+const PERF_OVERHEAD: usize = 8 + 4 + 7;
+
+/// Whether the program's context is a packet, whose bytes it may append
+/// (`bpf_skb_event_output`, `bpf_xdp_event_output`).
+fn has_packet(call: &Call<'_>) -> bool {
+    let context = call
+        .machine
+        .current()
+        .map(|current| current.prog_type.info().context);
+    matches!(context, Some(ContextKind::SkBuff | ContextKind::XdpMd))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+    use crate::spec::{MapType, ProgType};
+    use crate::vm::events::Event;
+
+    const EINVAL: u64 = Errno::EINVAL.to_ret();
+    const E2BIG: u64 = Errno::E2BIG.to_ret();
+
+    fn committed(data: &[u8]) -> Output {
+        Output::RingBuf {
+            map: "m".into(),
+            data: data.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_record_is_reserved_written_and_submitted() {
+        let mut bench = Bench::new();
+        let (map, _, ring_map) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let first = bench.call(id::ringbuf_reserve, [map, 8, 0]).unwrap();
+        let second = bench.call(id::ringbuf_reserve, [map, 4, 0]).unwrap();
+        bench
+            .machine
+            .space
+            .store(first, 8, 0x0807_0605_0403_0201)
+            .unwrap();
+        assert_eq!(
+            bench
+                .machine
+                .space
+                .store(second + 1, 4, 0)
+                .unwrap_err()
+                .to_string(),
+            "writes 4 bytes at ring buffer record of m+1, 1 byte past its end (4 bytes)"
+        );
+        bench.machine.space.store(second, 4, 9).unwrap();
+        assert_eq!(bench.machine.unreleased().count(), 2);
+        assert_eq!(bench.call(id::ringbuf_submit, [second, 0]), Ok(0));
+        let Kind::RingBuf(ring) = ring_map.kind() else {
+            panic!("no ring buffer");
+        };
+        assert!(ring.take().is_empty(), "the first is still being written");
+        assert_eq!(bench.call(id::ringbuf_submit, [first, 0]), Ok(0));
+        assert_eq!(
+            ring.take(),
+            [vec![1, 2, 3, 4, 5, 6, 7, 8], vec![9, 0, 0, 0]]
+        );
+        let outputs = bench.machine.take_outputs();
+        assert_eq!(
+            outputs,
+            [
+                committed(&[9, 0, 0, 0]),
+                committed(&[1, 2, 3, 4, 5, 6, 7, 8])
+            ]
+        );
+        assert!(bench.machine.space.load(first, 8).is_err(), "it is gone");
+        assert!(bench.call(id::ringbuf_submit, [first, 0]).is_err());
+        assert_eq!(bench.machine.unreleased().count(), 0);
+    }
+
+    #[test]
+    fn discarded_records_are_seen_by_nobody() {
+        let mut bench = Bench::new();
+        let (map, _, ring_map) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let record = bench.call(id::ringbuf_reserve, [map, 8, 0]).unwrap();
+        assert!(bench.call(id::ringbuf_discard, [record + 1, 0]).is_err());
+        assert_eq!(bench.call(id::ringbuf_discard, [record, 0]), Ok(0));
+        assert!(bench.machine.take_outputs().is_empty());
+        assert_eq!(ring(1, &ring_map).unwrap().take(), Vec::<Vec<u8>>::new());
+    }
+
+    #[test]
+    fn records_are_copied_or_lost() {
+        let mut bench = Bench::new();
+        let (map, _, _) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let data = bench.memory(&[7; 3000]);
+        assert_eq!(
+            bench.call(id::ringbuf_output, [map, data, 3000, 4]),
+            Ok(EINVAL)
+        );
+        assert_eq!(bench.call(id::ringbuf_output, [map, data, 3000, 1]), Ok(0));
+        let lost = bench.call(id::ringbuf_output, [map, data, 3000, 0]);
+        assert_eq!(lost, Ok(Errno::EAGAIN.to_ret()));
+        assert_eq!(bench.call(id::ringbuf_reserve, [map, 3000, 0]), Ok(0));
+        assert_eq!(bench.call(id::ringbuf_reserve, [map, 8, 1]), Ok(0), "flags");
+        assert!(
+            bench
+                .call(id::ringbuf_output, [map, data, 3001, 0])
+                .is_err()
+        );
+        let lost = Output::Lost {
+            map: "m".into(),
+            error: Errno::EAGAIN,
+        };
+        let outputs = bench.machine.take_outputs();
+        assert_eq!(outputs, [committed(&[7; 3000]), lost.clone(), lost]);
+    }
+
+    #[test]
+    fn a_ring_buffer_answers_questions() {
+        let mut bench = Bench::new();
+        let (map, _, ring_map) = bench.map(MapType::Ringbuf, 0, 0, 4096);
+        let data = bench.memory(&[7; 20]);
+        bench.call(id::ringbuf_output, [map, data, 20, 0]).unwrap();
+        assert_eq!(ring(1, &ring_map).unwrap().take(), [[7; 20]]);
+        bench.call(id::ringbuf_output, [map, data, 5, 0]).unwrap();
+        let answers = [0, 1, 2, 3, 4].map(|query| bench.call(id::ringbuf_query, [map, query]));
+        assert_eq!(answers, [Ok(16), Ok(4096), Ok(32), Ok(48), Ok(0)]);
+        let (array, ..) = bench.map(MapType::Array, 4, 4, 1);
+        assert!(bench.call(id::ringbuf_query, [array, 0]).is_err());
+        assert!(bench.call(id::ringbuf_reserve, [array, 8, 0]).is_err());
+    }
+
+    #[test]
+    fn perf_records_go_to_the_cpus_buffer() {
+        let mut bench = Bench::new();
+        let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 5);
+        let data = bench.memory(&[7; 8]);
+        bench.machine.world.set_cpu(2);
+        let send =
+            |bench: &mut Bench, flags| bench.call(id::perf_event_output, [0, map, flags, data, 8]);
+        assert_eq!(send(&mut bench, CURRENT_CPU), Ok(0));
+        assert_eq!(send(&mut bench, 2), Ok(0));
+        assert_eq!(send(&mut bench, 1), Ok(Errno::EOPNOTSUPP.to_ret()));
+        assert_eq!(send(&mut bench, 4), Ok(Errno::ENOENT.to_ret()));
+        assert_eq!(send(&mut bench, 5), Ok(E2BIG));
+        assert_eq!(
+            send(&mut bench, 1 << 32 | 2),
+            Ok(EINVAL),
+            "there is no packet"
+        );
+        let sent = Output::Perf {
+            map: "m".into(),
+            cpu: 2,
+            data: vec![7; 8],
+        };
+        let lost = |error| Output::Lost {
+            map: "m".into(),
+            error,
+        };
+        assert_eq!(
+            bench.machine.take_outputs(),
+            [
+                sent.clone(),
+                sent,
+                lost(Errno::EOPNOTSUPP),
+                lost(Errno::ENOENT),
+                lost(Errno::E2BIG)
+            ]
+        );
+        assert!(
+            bench
+                .call(id::perf_event_output, [0, map, 2, data, 9])
+                .is_err()
+        );
+        let large = bench.memory(&[0; 0x1_0000]);
+        let sent = bench.call(id::perf_event_output, [0, map, 2, large, 0x1_0000]);
+        assert_eq!(sent, Ok(Errno::ENOSPC.to_ret()));
+    }
+
+    #[test]
+    fn a_packets_first_bytes_can_be_appended() {
+        let mut bench = Bench::new();
+        let packet: Vec<u8> = (0..64).collect();
+        let event = Event::packet(packet.clone());
+        let placed = event
+            .place(ProgType::Xdp, &mut bench.machine.space)
+            .unwrap();
+        bench.machine.enter(ProgType::Xdp, placed);
+        let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 4);
+        let data = bench.memory(&[0xff; 2]);
+        let flags = 3 << 32 | CURRENT_CPU;
+        assert_eq!(
+            bench.call(id::perf_event_output, [0, map, flags, data, 2]),
+            Ok(0)
+        );
+        let flags = 65 << 32 | CURRENT_CPU;
+        let sent = bench.call(id::perf_event_output, [0, map, flags, data, 2]);
+        assert_eq!(sent, Ok(Errno::EFAULT.to_ret()));
+        let expected = Output::Perf {
+            map: "m".into(),
+            cpu: 0,
+            data: vec![0xff, 0xff, 0, 1, 2],
+        };
+        assert_eq!(bench.machine.take_outputs(), [expected]);
+    }
 }

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::call::Call;
 use crate::spec::{ProgType, context};
 use crate::vm::events::PacketRange;
 use crate::vm::fault::HelperProblem;
-use crate::vm::machine::{Call, Current};
+use crate::vm::machine::Current;
 use crate::vm::memory::{Address, Body, SharedBytes, Space};
 
 /// Bytes of an Ethernet header (`ETH_HLEN`).

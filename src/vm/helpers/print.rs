@@ -1,154 +1,312 @@
-//! Helpers that print (`kernel/trace/bpf_trace.c`, `kernel/bpf/helpers.c`).
+//! Printing (`kernel/trace/bpf_trace.c`, `kernel/bpf/helpers.c`).
 
-use super::format::format;
+use super::super::fault::HelperProblem;
+use super::super::memory::AccessKind;
+use super::super::outcome::Output;
+use super::call::Call;
+use super::format::{Format, Line};
+use super::string::c_string;
+use crate::spec::limits;
 use crate::util::Errno;
-use crate::vm::fault::HelperProblem;
-use crate::vm::machine::{Call, Returned};
-use crate::vm::outcome::Output;
 
-/// Bytes of a line for `trace_pipe`, with its NUL (`MAX_BPRINTF_BUF`).
-const LINE: usize = 1024;
-/// Bytes of arguments: 12 of them (`MAX_BPRINTF_VARARGS`).
-const MOST_DATA: usize = 12 * 8;
+type Result = std::result::Result<u64, HelperProblem>;
 
-/// `(format, size, three arguments)`: the line's length, as long as it would be
-/// without an end to the buffer.
-pub(super) fn trace_printk(call: &mut Call<'_>) -> Returned {
-    trace(call, &[call.arg(3), call.arg(4), call.arg(5)])
+/// The format of a helper that gives its size: up to its NUL, `None` without one.
+fn format(call: &Call<'_>) -> std::result::Result<Option<Vec<u8>>, HelperProblem> {
+    let bytes = call.read(1, call.size(2))?;
+    let end = bytes.iter().position(|byte| *byte == 0);
+    Ok(end.and_then(|end| bytes.get(..end)).map(<[u8]>::to_vec))
 }
 
-/// `(format, size, arguments, their size)`: as [`trace_printk`].
-pub(super) fn trace_vprintk(call: &mut Call<'_>) -> Returned {
-    match arguments(call, 3)? {
-        Ok(args) => trace(call, &args),
-        Err(error) => Ok(error.to_ret()),
+/// The arguments of a helper that takes an array of them (argument `n` and its
+/// size in the next); `None` where their size is wrong.
+fn arguments(call: &Call<'_>, n: usize) -> std::result::Result<Option<Vec<u64>>, HelperProblem> {
+    let size = call.size(n + 1);
+    let null = call.arg(n) == 0;
+    if !size.is_multiple_of(8) || size > limits::MAX_PRINTF_ARGS * 8 || size > 0 && null {
+        return Ok(None);
     }
+    let bytes = call.read(n, size)?;
+    let (words, _) = bytes.as_chunks::<8>();
+    Ok(Some(
+        words.iter().map(|word| u64::from_le_bytes(*word)).collect(),
+    ))
 }
 
-/// Prints a line; the format, arguments 1 and 2, has to end in a NUL.
-fn trace(call: &mut Call<'_>, args: &[u64]) -> Returned {
-    let mut text = call.read(1, call.arg_size(2))?;
-    let Some(end) = text.iter().position(|byte| *byte == 0) else {
+/// Prints a line to the trace, and returns its length.
+fn print(call: &mut Call<'_>, format: Option<Vec<u8>>, args: &[u64]) -> Result {
+    let Some(format) = format else {
         return Ok(Errno::EINVAL.to_ret());
     };
-    text.truncate(end);
-    match format(call.machine, &text, args, LINE) {
-        Ok(printed) => {
-            let line = String::from_utf8_lossy(&printed.text);
-            let line = line.strip_suffix('\n').unwrap_or(&line).to_owned();
-            call.machine.output(Output::Printk(line));
-            Ok(printed.len)
-        }
-        Err(error) => Ok(error.to_ret()),
-    }
-}
-
-/// `(buffer, its size, format, arguments, their size)`: the text's length with its
-/// NUL, as long as it would be with room enough.
-pub(super) fn snprintf(call: &mut Call<'_>) -> Returned {
-    let args = match arguments(call, 4)? {
-        Ok(args) => args,
-        Err(error) => return Ok(error.to_ret()),
+    let prepared = match Format::prepare(&format, args, call.machine) {
+        Ok(prepared) => prepared,
+        Err(errno) => return Ok(errno.to_ret()),
     };
-    let room = call.arg_size(2);
-    call.check_writable(1, room)?;
-    let text = call.cstr(3)?;
-    match format(call.machine, &text, &args, room) {
-        Ok(mut printed) => {
-            if room > 0 {
-                printed.text.push(0);
-            }
-            call.write(1, &printed.text)?;
-            Ok(printed.len + 1)
+    let line = prepared.print(limits::MAX_PRINTF_BUFFER);
+    // The trace keeps a C string: it ends at a NUL that `%c` has printed.
+    let text = line
+        .text
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default();
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let text = String::from_utf8_lossy(text).into_owned();
+    call.machine.output(Output::Printk(text));
+    Ok(line.len)
+}
+
+pub(super) fn trace_printk(call: &mut Call<'_>) -> Result {
+    let format = format(call)?;
+    let args = [call.arg(3), call.arg(4), call.arg(5)];
+    print(call, format, &args)
+}
+
+pub(super) fn trace_vprintk(call: &mut Call<'_>) -> Result {
+    match arguments(call, 3)? {
+        Some(args) => {
+            let format = format(call)?;
+            print(call, format, &args)
         }
-        Err(error) => Ok(error.to_ret()),
+        None => Ok(Errno::EINVAL.to_ret()),
     }
 }
 
-/// The array of arguments that argument `n` points to; its size follows.
-fn arguments(call: &Call<'_>, n: usize) -> Result<Result<Vec<u64>, Errno>, HelperProblem> {
-    let len = call.arg_size(n + 1);
-    if !len.is_multiple_of(8) || len > MOST_DATA || (len > 0 && call.arg(n) == 0) {
-        return Ok(Err(Errno::EINVAL));
+/// Prints into the program's memory, and returns the length that the whole has
+/// with its NUL.
+pub(super) fn snprintf(call: &mut Call<'_>) -> Result {
+    let Some(args) = arguments(call, 4)? else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    let size = call.size(2);
+    call.check(1, size, AccessKind::Write)?;
+    let format = c_string(call, 3, usize::MAX)?;
+    let prepared = match Format::prepare(&format, &args, call.machine) {
+        Ok(prepared) => prepared,
+        Err(errno) => return Ok(errno.to_ret()),
+    };
+    let Line { mut text, len } = prepared.print(size);
+    if size > 0 {
+        text.push(0);
+        call.write(1, &text)?;
     }
-    let bytes = call.read(n, len)?;
-    let (words, _) = bytes.as_chunks();
-    Ok(Ok(words
-        .iter()
-        .map(|word| u64::from_le_bytes(*word))
-        .collect()))
+    Ok(len + 1)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Bench;
     use super::*;
     use crate::spec::helpers::id;
-    use crate::vm::helpers::testing::Bench;
 
-    fn words(bench: &mut Bench, words: &[u64]) -> u64 {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        bench.bytes(&bytes)
+    const EINVAL: u64 = Errno::EINVAL.to_ret();
+    const ENOSPC: u64 = Errno::ENOSPC.to_ret();
+
+    /// What `bpf_snprintf` makes of a format in a large buffer.
+    fn formatted(
+        bench: &mut Bench,
+        format: &[u8],
+        args: &[u64],
+    ) -> std::result::Result<String, u64> {
+        let (to, from) = (
+            bench.memory(&[0xee; 2048]),
+            bench.memory(&[format, &[0]].concat()),
+        );
+        let data: Vec<u8> = args.iter().flat_map(|arg| arg.to_le_bytes()).collect();
+        let pointer = bench.memory(&data);
+        let pointer = if data.is_empty() { 0 } else { pointer };
+        let result = bench.call(id::snprintf, [to, 2048, from, pointer, data.len() as u64]);
+        let result = result.unwrap();
+        match usize::try_from(result) {
+            Ok(len) if len <= 2048 => {
+                let mut text = bench.bytes(to, len);
+                assert_eq!(text.pop(), Some(0));
+                Ok(String::from_utf8_lossy(&text).into_owned())
+            }
+            _ => Err(result),
+        }
+    }
+
+    fn ok(format: &str, args: &[u64]) -> String {
+        formatted(&mut Bench::new(), format.as_bytes(), args).unwrap()
     }
 
     #[test]
-    fn lines_go_to_the_outputs() {
-        let mut bench = Bench::new();
-        let text = bench.cstr("%d and %s\n");
-        let name = bench.cstr("name");
-        assert_eq!(bench.ok(id::trace_printk, [text, 11, 7, name]), 11);
-        let args = words(&mut bench, &[8, name]);
-        assert_eq!(bench.ok(id::trace_vprintk, [text, 11, args, 16]), 11);
-        let lines = ["7 and name", "8 and name"].map(|line| Output::Printk(line.to_owned()));
-        assert_eq!(bench.machine.take_outputs(), lines);
-    }
-
-    #[test]
-    fn a_line_is_cut_but_counted_whole() {
-        let mut bench = Bench::new();
-        let text = bench.cstr("%1030d|%d");
-        assert_eq!(bench.ok(id::trace_printk, [text, 10, 1, 2]), 1032);
-        let outputs = bench.machine.take_outputs();
-        assert_eq!(outputs, [Output::Printk(" ".repeat(1023))]);
-    }
-
-    #[test]
-    fn bad_calls_print_nothing() {
-        let mut bench = Bench::new();
-        let (text, name) = (bench.cstr("%d"), bench.cstr("name"));
-        let args = words(&mut bench, &[0; 13]);
+    fn integers_with_flags_and_width() {
+        let minus = (-42i64).cast_unsigned();
         assert_eq!(
-            bench.errno(id::trace_printk, [text, 2, 0]),
-            Errno::EINVAL,
+            ok("%d|%i|%u|%x|%X", &[minus, 7, minus, 255, 255]),
+            "-42|7|4294967254|ff|FF"
+        );
+        assert_eq!(
+            ok("%ld|%lld|%lu|%llx", &[minus, minus, minus, 1 << 40]),
+            "-42|-42|18446744073709551574|10000000000"
+        );
+        assert_eq!(
+            ok("%5d|%-5d|%05d|%+d|% d", &[minus, minus, minus, 7, 7]),
+            "  -42|-42  |-0042|+7| 7"
+        );
+        assert_eq!(ok("%-05d|%+05d|%+u", &[7, 7, 7]), "7    |+0007|7");
+        assert_eq!(ok("%1d%%%2d", &[100, 3]), "100% 3");
+        assert_eq!(ok("%lld", &[1 << 63]), "-9223372036854775808");
+    }
+
+    #[test]
+    fn strings_and_characters() {
+        let mut bench = Bench::new();
+        let kernel = bench.memory(b"kernel\0junk");
+        let user = bench.machine.world.user_cstr("user");
+        let text = formatted(
+            &mut bench,
+            b"%s,%s,%pks,%pus.",
+            &[kernel, user, kernel, user],
+        );
+        assert_eq!(text.unwrap(), "kernel,user,kernel,user.");
+        // The wrong space, or none, gives an empty string; width does not count
+        // for strings that are fetched by their space.
+        let text = formatted(
+            &mut bench,
+            b"[%pks][%pus][%s][%9pks]",
+            &[user, kernel, 0, kernel],
+        );
+        assert_eq!(text.unwrap(), "[][][][kernel]");
+        let text = formatted(
+            &mut bench,
+            b"[%8s][%-8s][%3c][%-3c]",
+            &[kernel, kernel, 65, 66],
+        );
+        assert_eq!(text.unwrap(), "[  kernel][kernel  ][  A][B  ]");
+    }
+
+    #[test]
+    fn pointers() {
+        let mut bench = Bench::new();
+        let v4 = bench.memory(&[192, 168, 0, 1]);
+        let v6 = bench.memory(&[0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let text = formatted(&mut bench, b"%pI4 %pi4 %pI6 %pi6", &[v4, v4, v6, v6]).unwrap();
+        let expected = "192.168.0.1 192.168.000.001 fe80:0000:0000:0000:0000:0000:0000:0001 \
+                        fe800000000000000000000000000001";
+        assert_eq!(text, expected);
+        assert_eq!(formatted(&mut bench, b"%pI4", &[0]).unwrap(), "0.0.0.0");
+        assert_eq!(
+            ok("%px|%5px|%p|%pK", &[0xabc, 0xabc, 0, 0]),
+            "0000000000000abc|  abc|0000000000000000|0000000000000000"
+        );
+        assert_eq!(
+            ok("%pS %ps %pB", &[0xabc, 0xabc, 0xabc]),
+            "0xabc 0xabc 0xabc"
+        );
+        let (hash, again) = (ok("%p", &[0x1234_5678]), ok("%pK", &[0x1234_5678]));
+        assert_eq!(hash, again, "the same each time");
+        assert!(hash.starts_with("00000000") && !hash.ends_with("12345678"));
+        assert_eq!(ok("%pxyz!", &[1]), "0000000000000001!");
+    }
+
+    #[test]
+    fn formats_are_checked_as_the_kernel_does() {
+        for format in [
+            "%", "%d", "%5", "%#x", "%.2d", "%5%", "%o", "%zu", "%hd", "%n", "%lp", "%llld", "%sx",
+            "%pksx", "%pz", "%pI5", "%lc", "\x01", "\x7f", "%-",
+        ] {
+            let args: &[u64] = if format == "%d" { &[] } else { &[1] };
+            let found = formatted(&mut Bench::new(), format.as_bytes(), args);
+            assert_eq!(found, Err(EINVAL), "{format:?}");
+        }
+        assert_eq!(ok("100%% Grüße\t\n", &[1, 2]), "100% Grüße\t\n");
+        assert_eq!(ok("", &[]), "");
+        let latin = formatted(&mut Bench::new(), b"%\xe9", &[1]);
+        assert_eq!(latin, Err(EINVAL));
+    }
+
+    #[test]
+    fn arguments_share_a_buffer_of_512_bytes() {
+        let mut bench = Bench::new();
+        let long = bench.memory(&[vec![b'x'; 600], vec![0]].concat());
+        let text = formatted(&mut bench, b"%s", &[long]).unwrap();
+        assert_eq!(text.len(), 511, "cut, with its NUL");
+        assert_eq!(formatted(&mut bench, b"%s%d", &[long, 1]), Err(ENOSPC));
+        assert_eq!(formatted(&mut bench, b"%s%s", &[long, long]), Err(ENOSPC));
+        assert_eq!(formatted(&mut bench, b"%s%c", &[long, 65]), Err(ENOSPC));
+        assert_eq!(formatted(&mut bench, b"%s%pI6", &[long, long]), Err(ENOSPC));
+        let short = bench.memory(&[vec![b'y'; 500], vec![0]].concat());
+        // 501 bytes, aligned to 504, leave 8.
+        assert!(formatted(&mut bench, b"%s%lld", &[short, 1]).is_ok());
+        assert_eq!(
+            formatted(&mut bench, b"%s%d%lld", &[short, 1, 1]),
+            Err(ENOSPC)
+        );
+    }
+
+    #[test]
+    fn snprintf_cuts_and_returns_the_whole_length() {
+        let mut bench = Bench::new();
+        let (to, format) = (bench.memory(&[0xee; 8]), bench.memory(b"%d-%d\0"));
+        let args = bench.memory(&[[1u64, 22].map(u64::to_le_bytes).concat()].concat());
+        assert_eq!(bench.call(id::snprintf, [to, 8, format, args, 16]), Ok(5));
+        assert_eq!(bench.bytes(to, 6), b"1-22\0\xee");
+        assert_eq!(bench.call(id::snprintf, [to, 3, format, args, 16]), Ok(5));
+        assert_eq!(bench.bytes(to, 4), b"1-\x002");
+        assert_eq!(bench.call(id::snprintf, [0, 0, format, args, 16]), Ok(5));
+        assert_eq!(bench.call(id::snprintf, [to, 1, format, args, 16]), Ok(5));
+        assert_eq!(bench.bytes(to, 1), [0]);
+        for (pointer, size) in [(args, 15), (args, 104), (0, 8)] {
+            let found = bench.call(id::snprintf, [to, 8, format, pointer, size]);
+            assert_eq!(found, Ok(EINVAL));
+        }
+        assert!(bench.call(id::snprintf, [to, 9, format, args, 16]).is_err());
+    }
+
+    #[test]
+    fn widths_cost_no_memory() {
+        assert_eq!(
+            formatted(&mut Bench::new(), b"%99999999999999999999d", &[1]),
+            Err(8_388_608)
+        );
+        let mut bench = Bench::new();
+        let format = bench.memory(b"%9999999d!\0");
+        assert_eq!(bench.call(id::trace_printk, [format, 11, 1]), Ok(8_388_608));
+        assert_eq!(
+            bench.machine.take_outputs(),
+            [Output::Printk(" ".repeat(1023))]
+        );
+    }
+
+    #[test]
+    fn lines_go_to_the_trace() {
+        let mut bench = Bench::new();
+        let format = bench.memory(b"a=%d b=%s\n\0");
+        let text = bench.machine.world.user_cstr("text");
+        assert_eq!(bench.call(id::trace_printk, [format, 11, 7, text]), Ok(11));
+        let args = bench.memory(&[8u64.to_le_bytes(), text.to_le_bytes()].concat());
+        assert_eq!(
+            bench.call(id::trace_vprintk, [format, 11, args, 16]),
+            Ok(11)
+        );
+        let lines = ["a=7 b=text", "a=8 b=text"].map(|line| Output::Printk(line.into()));
+        assert_eq!(bench.machine.take_outputs(), lines);
+        assert_eq!(
+            bench.call(id::trace_printk, [format, 10, 7, text]),
+            Ok(EINVAL),
             "no NUL"
         );
-        for (data, len) in [(args, 0), (args, 7), (args, 104), (0, 8)] {
-            let call = [text, 3, data, len];
-            assert_eq!(bench.errno(id::trace_vprintk, call), Errno::EINVAL);
-            let call = [name, 0, text, data, len];
-            assert_eq!(bench.errno(id::snprintf, call), Errno::EINVAL);
-        }
-        assert_eq!(bench.ok(id::trace_vprintk, [name, 5, 0, 0]), 4);
-        assert_eq!(bench.machine.take_outputs().len(), 1);
-        assert!(bench.call(id::trace_printk, [text, 4, 0]).is_err());
+        assert_eq!(
+            bench.call(id::trace_vprintk, [format, 11, args, 8]),
+            Ok(EINVAL)
+        );
+        assert_eq!(
+            bench.call(id::trace_vprintk, [format, 11, 0, 8]),
+            Ok(EINVAL)
+        );
+        let four = bench.memory(b"%d%d%d%d\0");
+        assert_eq!(bench.call(id::trace_printk, [four, 9, 1, 2, 3]), Ok(EINVAL));
+        assert!(bench.call(id::trace_printk, [format, 12]).is_err());
+        assert!(bench.machine.take_outputs().is_empty());
     }
 
     #[test]
-    fn strings_are_printed_into_buffers() {
+    fn a_nul_ends_the_traces_line() {
         let mut bench = Bench::new();
-        let text = bench.cstr("%d%%");
-        let args = words(&mut bench, &[42]);
-        for (size, want) in [
-            (8, &b"42%\0\xff\xff\xff\xff"[..]),
-            (4, b"42%\0\xff\xff\xff\xff"),
-            (3, b"42\0\xff\xff\xff\xff\xff"),
-            (1, b"\0\xff\xff\xff\xff\xff\xff\xff"),
-            (0, b"\xff\xff\xff\xff\xff\xff\xff\xff"),
-        ] {
-            let buffer = bench.bytes(&[0xff; 8]);
-            assert_eq!(bench.ok(id::snprintf, [buffer, size, text, args, 8]), 4);
-            assert_eq!(bench.read(buffer, 8), want, "{size}");
-        }
-        assert_eq!(bench.ok(id::snprintf, [0, 0, text, args, 8]), 4);
-        assert!(bench.call(id::snprintf, [0, 1, text, args, 8]).is_err());
+        let format = bench.memory(b"ab%cde\0");
+        assert_eq!(bench.call(id::trace_printk, [format, 7, 0]), Ok(5));
+        assert_eq!(bench.machine.take_outputs(), [Output::Printk("ab".into())]);
     }
 }

@@ -1,9 +1,12 @@
 //! Helpers that send a packet elsewhere (`net/core/filter.c`, `include/linux/filter.h`).
 //! Nothing is sent here: what a test sees is the action that the program returns.
 
+use super::call::Call;
 use super::packet;
 use crate::spec::{MapType, ProgType};
-use crate::vm::machine::{Call, Returned};
+use crate::vm::fault::HelperProblem;
+
+type Result = std::result::Result<u64, HelperProblem>;
 
 /// `XDP_ABORTED`.
 const XDP_ABORTED: u64 = 0;
@@ -23,7 +26,7 @@ const EXCLUDE_INGRESS: u64 = 1 << 4;
 const INGRESS: u64 = 1;
 
 /// `(interface, flags)`: the action that means it.
-pub(super) fn redirect(call: &mut Call<'_>) -> Returned {
+pub(super) fn redirect(call: &mut Call<'_>) -> Result {
     let flags = call.arg(2);
     Ok(match packet::prog_type(call) {
         Some(ProgType::Xdp) if flags != 0 => XDP_ABORTED,
@@ -34,7 +37,7 @@ pub(super) fn redirect(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(interface, flags)`: no flags are known.
-pub(super) fn redirect_peer(call: &mut Call<'_>) -> Returned {
+pub(super) fn redirect_peer(call: &mut Call<'_>) -> Result {
     Ok(match call.arg(2) {
         0 => TC_ACT_REDIRECT,
         _ => TC_ACT_SHOT,
@@ -43,10 +46,10 @@ pub(super) fn redirect_peer(call: &mut Call<'_>) -> Returned {
 
 /// `(interface, parameters, their size, flags)`: no flags are known, and the
 /// parameters come whole or not at all.
-pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
+pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Result {
     /// `sizeof(struct bpf_redir_neigh)`.
     const PARAMETERS: u32 = 20;
-    let size = call.arg32(3);
+    let size = call.arg_u32(3);
     Ok(match (size, call.arg(4)) {
         (0 | PARAMETERS.., 0) => TC_ACT_REDIRECT,
         _ => TC_ACT_SHOT,
@@ -54,9 +57,11 @@ pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(map, key, flags)`: on a miss the action that the flags name.
-pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
-    let (key, flags) = (call.arg32(2), call.arg(3));
-    let (_, map) = call.map(1)?;
+pub(super) fn redirect_map(call: &mut Call<'_>) -> Result {
+    let (key, flags) = (call.arg_u32(2), call.arg(3));
+    // Without `Call::map`: such a map has no more to it than what user space wrote.
+    let map = call.machine.map(call.map_handle(1)?);
+    let map = map.ok_or_else(|| call.wrong(1, "a map"))?;
     let known = match map.def().map_type {
         MapType::Devmap | MapType::DevmapHash => ACTIONS | BROADCAST | EXCLUDE_INGRESS,
         MapType::Cpumap | MapType::Xskmap => ACTIONS,
@@ -65,7 +70,7 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
     if flags & !known != 0 {
         return Ok(XDP_ABORTED);
     }
-    let found = map.read(&key.to_le_bytes()).is_ok();
+    let found = map.sys_lookup(&key.to_le_bytes()).is_ok();
     Ok(match found || flags & BROADCAST != 0 {
         true => XDP_REDIRECT,
         false => flags & ACTIONS,
@@ -74,16 +79,11 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use super::super::testing::Bench;
     use super::*;
-    use crate::program::MapDef;
     use crate::spec::UpdateFlags;
     use crate::spec::helpers::id;
-    use crate::util::Errno;
     use crate::vm::events::Event;
-    use crate::vm::helpers::testing::Bench;
-    use crate::vm::maps::Map;
 
     #[test]
     fn actions_are_those_of_the_programs_type() {
@@ -120,37 +120,6 @@ mod tests {
         }
     }
 
-    /// A map whose only key is 1.
-    #[derive(Debug)]
-    struct OnlyOne(MapDef);
-
-    impl Map for OnlyOne {
-        fn def(&self) -> &MapDef {
-            &self.0
-        }
-
-        fn lookup(&self, _: u32, _: &[u8]) -> Result<Option<usize>, Errno> {
-            Err(Errno::EOPNOTSUPP)
-        }
-
-        fn update(&self, _: u32, _: &[u8], _: &[u8], _: UpdateFlags) -> Result<(), Errno> {
-            Err(Errno::EINVAL)
-        }
-
-        fn delete(&self, _: &[u8]) -> Result<(), Errno> {
-            Err(Errno::EINVAL)
-        }
-
-        fn next_key(&self, _: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-            Err(Errno::ENOENT)
-        }
-
-        fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-            let found = key == 1u32.to_le_bytes();
-            found.then(|| vec![0; 4]).ok_or(Errno::ENOENT)
-        }
-    }
-
     #[test]
     fn a_miss_is_the_action_in_the_flags() {
         for (map_type, key, flags, want) in [
@@ -164,17 +133,15 @@ mod tests {
             (MapType::Xskmap, 1, BROADCAST, XDP_ABORTED),
         ] {
             let mut bench = Bench::new();
-            let map = OnlyOne(MapDef::new("m", map_type, 4, 4, 4));
-            let map = bench.machine.add_map(Arc::new(map)).unwrap();
-            let map = bench.machine.map_address(map).unwrap();
-            let returned = bench.ok(id::redirect_map, [map, key, flags]);
+            let (at, _, map) = bench.map(map_type, 4, 4, 4);
+            let written = map.sys_update(&[1, 0, 0, 0], &[7, 0, 0, 0], UpdateFlags::empty());
+            assert_eq!(written, Ok(()));
+            let returned = bench.ok(id::redirect_map, [at, key, flags]);
             assert_eq!(returned, want, "{map_type:?} {key} {flags}");
         }
         let mut bench = Bench::new();
-        let map = OnlyOne(MapDef::new("m", MapType::Array, 4, 4, 4));
-        let map = bench.machine.add_map(Arc::new(map)).unwrap();
-        let map = bench.machine.map_address(map).unwrap();
-        assert!(bench.call(id::redirect_map, [map, 1, 0]).is_err());
+        let (at, ..) = bench.map(MapType::Array, 4, 4, 4);
+        assert!(bench.call(id::redirect_map, [at, 1, 0]).is_err());
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Helpers on the packet of an `sk_buff` (`net/core/filter.c`), as they work on the
 //! packets of `BPF_PROG_TEST_RUN`: linear, and with no checksum known.
 
+use super::call::Call;
 use super::checksum;
 use super::packet::{self, Header, Packet};
 use crate::spec::ProgType;
 use crate::util::Errno;
 use crate::vm::fault::HelperProblem;
-use crate::vm::machine::{Call, Returned};
+use crate::vm::memory::AccessKind;
 use crate::vm::world::Random;
+
+type Result = std::result::Result<u64, HelperProblem>;
 
 /// `BPF_F_RECOMPUTE_CSUM`.
 const RECOMPUTE_CSUM: u64 = 1;
@@ -32,7 +35,7 @@ const MAX_HEADER: u32 = 0xffff;
 
 /// Gives a copy of a packet's bytes to the program; zeros and `EFAULT` where there
 /// are none.
-fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Returned {
+fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Result {
     let (bytes, returned) = match bytes {
         Some(bytes) => (bytes, 0),
         None => (vec![0; len], Errno::EFAULT.to_ret()),
@@ -43,9 +46,9 @@ fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Re
 
 /// `(context, offset, destination, size)`. The flow dissector has no `sk_buff` in a
 /// test run, and so no bytes.
-pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
-    let (offset, len) = (call.arg32(2), call.arg_size(4));
-    call.check_writable(3, len)?;
+pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
+    let (offset, len) = (call.arg_u32(2), call.size(4));
+    call.check(3, len, AccessKind::Write)?;
     let has_skb = packet::prog_type(call) != Some(ProgType::FlowDissector);
     let packet = packet::of(call)?;
     let bytes = match offset {
@@ -56,10 +59,10 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, offset, destination, size, which header)`.
-pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
-    let (offset, len) = (call.arg32(2), call.arg_size(4));
-    call.check_writable(3, len)?;
-    let header = match call.arg32(5) {
+pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Result {
+    let (offset, len) = (call.arg_u32(2), call.size(4));
+    call.check(3, len, AccessKind::Write)?;
+    let header = match call.arg_u32(5) {
         0 => Some(Header::Mac),
         1 => Some(Header::Network),
         _ => None,
@@ -75,8 +78,8 @@ pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, offset, source, size, flags)`.
-pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
-    let (offset, len, flags) = (call.arg32(2), call.arg_size(4), call.arg(5));
+pub(super) fn store_bytes(call: &mut Call<'_>) -> Result {
+    let (offset, len, flags) = (call.arg_u32(2), call.size(4), call.arg(5));
     let bytes = call.read(3, len)?;
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
         return Ok(Errno::EINVAL.to_ret());
@@ -92,8 +95,8 @@ pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, size)`: packets are linear here, so that there is nothing to pull.
-pub(super) fn pull_data(call: &mut Call<'_>) -> Returned {
-    let len = call.arg_size(2);
+pub(super) fn pull_data(call: &mut Call<'_>) -> Result {
+    let len = call.size(2);
     let packet = packet::of(call)?;
     Ok(match len > packet.len() {
         true => Errno::ENOMEM.to_ret(),
@@ -102,7 +105,7 @@ pub(super) fn pull_data(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, offset, from, to, size)`: mends a checksum of the network header.
-pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
+pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Result {
     match call.arg(5) {
         flags if flags & !HDR_FIELD_MASK != 0 => Ok(Errno::EINVAL.to_ret()),
         size => replace_checksum(call, |checksum, from, to| match size {
@@ -116,7 +119,7 @@ pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
 
 /// `(context, offset, from, to, flags)`: mends a checksum of the transport header.
 /// The pseudo header counts only where a device sums up the rest.
-pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
+pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Result {
     const KNOWN: u64 = HDR_FIELD_MASK | PSEUDO_HDR | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
     let flags = call.arg(5);
     if flags & !KNOWN != 0 {
@@ -142,11 +145,8 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
 
 /// Replaces the checksum at argument 2 by what arguments 3 and 4 make of it; `None`
 /// is `EINVAL`.
-fn replace_checksum(
-    call: &mut Call<'_>,
-    replace: impl Fn(u16, u64, u64) -> Option<u16>,
-) -> Returned {
-    let (offset, from, to) = (call.arg32(2), call.arg(3), call.arg(4));
+fn replace_checksum(call: &mut Call<'_>, replace: impl Fn(u16, u64, u64) -> Option<u16>) -> Result {
+    let (offset, from, to) = (call.arg_u32(2), call.arg(3), call.arg(4));
     let mut packet = packet::of(call)?;
     let bytes = match offset {
         0..=MAX_HEADER if offset.is_multiple_of(2) => packet.read(offset as usize, 2),
@@ -177,7 +177,7 @@ const fn low16(number: u64) -> u16 {
 
 /// The flow's hash, made where there is none yet. The kernel mixes in a key that it
 /// draws at boot, we none; as there, both directions of a flow have the same.
-pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Returned {
+pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Result {
     let known = packet::field(call, "hash").and_then(|(block, at)| block.load(at, 4));
     if let Some(hash @ 1..) = known {
         return Ok(hash);
@@ -224,16 +224,16 @@ fn flow(packet: &Packet<'_>, mac: usize) -> Vec<u8> {
     [protocol, transport, addresses, ports].concat()
 }
 
-pub(super) fn set_hash_invalid(call: &mut Call<'_>) -> Returned {
+pub(super) fn set_hash_invalid(call: &mut Call<'_>) -> Result {
     with_hash(call, 0)
 }
 
 /// `(context, hash)`.
-pub(super) fn set_hash(call: &mut Call<'_>) -> Returned {
-    with_hash(call, call.arg32(2))
+pub(super) fn set_hash(call: &mut Call<'_>) -> Result {
+    with_hash(call, call.arg_u32(2))
 }
 
-fn with_hash(call: &mut Call<'_>, hash: u32) -> Result<u64, HelperProblem> {
+fn with_hash(call: &mut Call<'_>, hash: u32) -> Result {
     packet::of(call)?;
     store_hash(call, hash);
     Ok(0)
@@ -249,10 +249,10 @@ fn store_hash(call: &Call<'_>, hash: u32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Bench;
     use super::*;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
-    use crate::vm::helpers::testing::Bench;
 
     /// A TCP packet of 64 bytes, those behind the IP header count up from 34.
     fn tcp() -> Vec<u8> {
@@ -271,21 +271,21 @@ mod tests {
 
     fn word(bench: &mut Bench, at: u64) -> u16 {
         let context = bench.context();
-        let to = bench.bytes(&[0; 2]);
+        let to = bench.memory(&[0; 2]);
         assert_eq!(bench.ok(id::skb_load_bytes, [context, at, to, 2]), 0);
-        u16::from_le_bytes(bench.read(to, 2).try_into().unwrap())
+        u16::from_le_bytes(bench.bytes(to, 2).try_into().unwrap())
     }
 
     #[test]
     fn bytes_are_loaded_or_zeroed() {
         let (mut bench, context) = bench(ProgType::SchedCls);
-        let to = bench.bytes(&[0xff; 4]);
+        let to = bench.memory(&[0xff; 4]);
         assert_eq!(bench.ok(id::skb_load_bytes, [context, 60, to, 4]), 0);
-        assert_eq!(bench.read(to, 4), [60, 61, 62, 63]);
+        assert_eq!(bench.bytes(to, 4), [60, 61, 62, 63]);
         for at in [61, 64, 1 << 31, 0xffff_ffff] {
             let args = [context, at, to, 4];
             assert_eq!(bench.errno(id::skb_load_bytes, args), Errno::EFAULT);
-            assert_eq!(bench.read(to, 4), [0; 4]);
+            assert_eq!(bench.bytes(to, 4), [0; 4]);
         }
         assert!(bench.call(id::skb_load_bytes, [context, 0, to, 8]).is_err());
         assert!(bench.call(id::skb_load_bytes, [to, 0, to, 4]).is_err());
@@ -295,20 +295,20 @@ mod tests {
     fn headers_are_found_whether_the_program_sees_them_or_not() {
         for prog_type in [ProgType::SchedCls, ProgType::CgroupSkb] {
             let (mut bench, context) = bench(prog_type);
-            let to = bench.bytes(&[0xff; 4]);
+            let to = bench.memory(&[0xff; 4]);
             for (at, header, want) in [(12, 0, [8, 0, 0x45, 0]), (0, 1, [0x45, 0, 0, 50])] {
                 let args = [context, at, to, 4, header];
                 assert_eq!(bench.ok(id::skb_load_bytes_relative, args), 0);
-                assert_eq!(bench.read(to, 4), want);
+                assert_eq!(bench.bytes(to, 4), want);
             }
             for (at, header) in [(0, 2), (1 << 16, 0), (61, 0), (47, 1)] {
                 let args = [context, at, to, 4, header];
                 let errno = bench.errno(id::skb_load_bytes_relative, args);
-                assert_eq!((errno, bench.read(to, 4)), (Errno::EFAULT, vec![0; 4]));
+                assert_eq!((errno, bench.bytes(to, 4)), (Errno::EFAULT, vec![0; 4]));
             }
         }
         let (mut bench, context) = bench(ProgType::FlowDissector);
-        let to = bench.bytes(&[0xff; 4]);
+        let to = bench.memory(&[0xff; 4]);
         assert_eq!(
             bench.errno(id::skb_load_bytes, [context, 0, to, 4]),
             Errno::EFAULT
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn bytes_are_stored_within_the_packet() {
         let (mut bench, context) = bench(ProgType::SchedCls);
-        let from = bench.bytes(&[0xaa, 0xbb]);
+        let from = bench.memory(&[0xaa, 0xbb]);
         assert_eq!(bench.ok(id::set_hash, [context, 5]), 0);
         assert_eq!(bench.ok(id::skb_store_bytes, [context, 62, from, 2, 3]), 0);
         assert_eq!(bench.machine.packet_bytes(62, 2), Some(vec![0xaa, 0xbb]));
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_mangled_zero_stays_or_becomes_all_ones() {
         let (mut bench, context) = bench(ProgType::SchedCls);
-        let zero = bench.bytes(&[0; 2]);
+        let zero = bench.memory(&[0; 2]);
         assert_eq!(bench.ok(id::skb_store_bytes, [context, 40, zero, 2, 0]), 0);
         let replace = |bench: &mut Bench, flags| {
             assert_eq!(bench.ok(id::l4_csum_replace, [context, 40, 1, 1, flags]), 0);

@@ -1,245 +1,237 @@
-//! Helpers on strings (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
+//! Comparing and reading text (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
 
-use super::ctype::is_space;
+use super::super::fault::HelperProblem;
+use super::super::memory::AccessKind;
+use super::call::{Bytes, Call};
 use crate::util::Errno;
-use crate::vm::fault::HelperProblem;
-use crate::vm::machine::{Call, Returned};
 
-/// Bits of the flags that hold a base (`BPF_STRTOX_BASE_MASK`).
-const BASE_MASK: u64 = 0x1f;
-/// Bytes of a number that are looked at, behind spaces and sign.
-const MOST: usize = 63;
+type Result = std::result::Result<u64, HelperProblem>;
 
-/// A number as parsed.
-struct Parsed {
-    magnitude: u64,
+/// Copies out the string that argument `n` points to, without its NUL, as far as
+/// its first `most` bytes.
+pub(super) fn c_string(
+    call: &Call<'_>,
+    n: usize,
+    most: usize,
+) -> std::result::Result<Bytes, HelperProblem> {
+    let mut text = Bytes::new();
+    while text.len() < most {
+        let at = call.arg(n).wrapping_add(text.len() as u64);
+        let byte = call.machine.space.load(at, 1);
+        match byte.map_err(|fault| HelperProblem::Access { arg: n, fault })? {
+            0 => break,
+            byte => text.push(byte.to_le_bytes()[0]),
+        }
+    }
+    Ok(text)
+}
+
+/// -1, 0 or 1: the first `s1_sz` bytes of two strings.
+pub(super) fn strncmp(call: &mut Call<'_>) -> Result {
+    let size = call.size(2);
+    let first = call.read(1, size)?;
+    let first = first.split(|byte| *byte == 0).next().unwrap_or_default();
+    let second = c_string(call, 3, size)?;
+    Ok((first.cmp(&second) as i64).cast_unsigned())
+}
+
+/// A number in text: its sign, its size, and how many bytes it took.
+struct Number {
     negative: bool,
-    /// Bytes of the text that it took, with spaces and sign.
+    magnitude: u64,
     consumed: usize,
 }
 
-/// -1, 0 or 1, as the generic `strncmp` of the kernel.
-pub(super) fn strncmp(call: &mut Call<'_>) -> Returned {
-    let (left, right) = (call.arg(1), call.arg(3));
-    let byte = |n: usize, base: u64, at: u64| {
-        let loaded = call.machine.space.load(base.wrapping_add(at), 1);
-        loaded.map_err(|fault| HelperProblem::Access { arg: n, fault })
-    };
-    for at in 0..u64::from(call.arg32(2)) {
-        let (left, right) = (byte(1, left, at)?, byte(3, right, at)?);
-        if left != right {
-            return Ok(if left < right { u64::MAX } else { 1 });
-        }
-        if left == 0 {
-            break;
-        }
-    }
-    Ok(0)
-}
+/// The kernel's copy of the digits, which a longer number outgrows.
+const DIGITS: usize = 63;
 
-pub(super) fn strtol(call: &mut Call<'_>) -> Returned {
-    parse_into_result(call, |parsed| {
-        let value = i128::from(parsed.magnitude) * if parsed.negative { -1 } else { 1 };
-        let value = i64::try_from(value).map_err(|_| Errno::ERANGE)?;
-        Ok(value.cast_unsigned())
-    })
-}
-
-pub(super) fn strtoul(call: &mut Call<'_>) -> Returned {
-    parse_into_result(call, |parsed| match parsed.negative {
-        true => Err(Errno::EINVAL),
-        false => Ok(parsed.magnitude),
-    })
-}
-
-/// `(text, length, flags, result)`: how many bytes the number took. The result is 0
-/// on an error.
-fn parse_into_result(
-    call: &mut Call<'_>,
-    number: impl FnOnce(&Parsed) -> Result<u64, Errno>,
-) -> Returned {
-    call.write(4, &[0; 8])?;
-    // A size_t: what does not fit here fits no memory either.
-    let len = usize::try_from(call.arg(2)).unwrap_or(usize::MAX);
-    let text = call.read(1, len)?;
-    let parsed = parse(&text, call.arg(3));
-    match parsed.and_then(|parsed| Ok((number(&parsed)?, parsed.consumed))) {
-        Ok((value, consumed)) => {
-            call.write(4, &value.to_le_bytes())?;
-            Ok(consumed as u64)
-        }
-        Err(error) => Ok(error.to_ret()),
-    }
-}
-
-/// `__bpf_strtoull`: spaces, a minus sign, digits; whatever follows is left alone.
-fn parse(text: &[u8], flags: u64) -> Result<Parsed, Errno> {
-    let base = flags & BASE_MASK;
-    if !matches!(base, 0 | 8 | 10 | 16) || flags != base {
+/// Reads a number after white space (`__bpf_strtoull`).
+fn number(text: &[u8], flags: u64) -> std::result::Result<Number, Errno> {
+    if text.is_empty() {
         return Err(Errno::EINVAL);
     }
-    let spaces = text.iter().take_while(|byte| is_space(**byte)).count();
-    let rest = text.get(spaces..).unwrap_or_default();
-    let negative = rest.first() == Some(&b'-');
-    let signed = usize::from(negative);
-    let rest = rest.get(signed..).unwrap_or_default();
-    let rest = rest.get(..rest.len().min(MOST)).unwrap_or_default();
+    let base = u32::try_from(flags).map_err(|_| Errno::EINVAL)?;
+    if !matches!(base, 0 | 8 | 10 | 16) {
+        return Err(Errno::EINVAL);
+    }
+    let space = text.iter().take_while(|byte| is_space(**byte)).count();
+    let rest = text.get(space..).unwrap_or_default();
+    let (negative, rest) = match rest.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let rest = rest.get(..DIGITS).unwrap_or(rest);
+    if rest.is_empty() {
+        return Err(Errno::EINVAL);
+    }
     let (base, prefix) = radix(rest, base);
     let digits = rest.get(prefix..).unwrap_or_default();
-    let digits = digits.iter().map_while(|byte| {
-        let digit = char::from(*byte).to_digit(16).map(u64::from)?;
-        (digit < base).then_some(digit)
-    });
-    let (mut magnitude, mut count, mut overflow) = (0u64, 0, false);
-    for digit in digits {
-        let next = magnitude
-            .checked_mul(base)
-            .and_then(|n| n.checked_add(digit));
-        overflow |= next.is_none();
-        magnitude = next.unwrap_or(u64::MAX);
-        count += 1;
+    let (magnitude, len) = digits_of(digits, base)?;
+    if len == 0 {
+        return Err(Errno::EINVAL);
     }
-    match (overflow, count) {
-        (true, _) => Err(Errno::ERANGE),
-        (false, 0) => Err(Errno::EINVAL),
-        (false, _) => Ok(Parsed {
-            magnitude,
-            negative,
-            consumed: spaces + signed + prefix + count,
-        }),
-    }
+    Ok(Number {
+        negative,
+        magnitude,
+        consumed: space + usize::from(negative) + prefix + len,
+    })
 }
 
-/// The base, and the bytes of its prefix (`_parse_integer_fixup_radix`). `0x` without
-/// a hexadecimal digit is an octal zero, unless base 16 was asked for.
-fn radix(text: &[u8], base: u64) -> (u64, usize) {
+/// `isspace` of the kernel's `ctype.h`, in which 0xa0 is a space, too.
+pub(super) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | b' ' | 0xa0)
+}
+
+/// The base, and how long its prefix is (`_parse_integer_fixup_radix`).
+fn radix(text: &[u8], base: u32) -> (u32, usize) {
     let hex = matches!(text, [b'0', b'x' | b'X', ..]);
     match base {
         0 if hex && text.get(2).is_some_and(u8::is_ascii_hexdigit) => (16, 2),
         0 if text.first() == Some(&b'0') => (8, 0),
         0 => (10, 0),
         16 if hex => (16, 2),
-        _ => (base, 0),
+        base => (base, 0),
     }
+}
+
+/// Reads digits; `ERANGE` where they are more than 64 bits.
+fn digits_of(text: &[u8], base: u32) -> std::result::Result<(u64, usize), Errno> {
+    let (mut value, mut len, mut overflow) = (0u64, 0, false);
+    for digit in text
+        .iter()
+        .map_while(|byte| char::from(*byte).to_digit(base))
+    {
+        let next = value
+            .checked_mul(base.into())
+            .and_then(|v| v.checked_add(digit.into()));
+        overflow |= next.is_none();
+        value = next.unwrap_or(value);
+        len += 1;
+    }
+    if overflow {
+        Err(Errno::ERANGE)
+    } else {
+        Ok((value, len))
+    }
+}
+
+/// Reads text and stores a number of 8 bytes, 0 where there is none; returns how
+/// many bytes the number took.
+fn convert(
+    call: &mut Call<'_>,
+    value: impl FnOnce(&Number) -> std::result::Result<u64, Errno>,
+) -> Result {
+    call.check(4, 8, AccessKind::Write)?;
+    let size = usize::try_from(call.arg(2)).unwrap_or(usize::MAX);
+    let text = call.read(1, size)?;
+    let number = number(&text, call.arg(3));
+    let value = number.and_then(|number| Ok((value(&number)?, number.consumed)));
+    match value {
+        Ok((value, consumed)) => call
+            .write(4, &value.to_le_bytes())
+            .map(|()| consumed as u64),
+        Err(errno) => call.write(4, &[0; 8]).map(|()| errno.to_ret()),
+    }
+}
+
+pub(super) fn strtol(call: &mut Call<'_>) -> Result {
+    convert(call, |number| {
+        let value = if number.negative {
+            number.magnitude.wrapping_neg()
+        } else {
+            number.magnitude
+        };
+        // As the kernel tests it: a sign that is not the text's is an overflow.
+        let wrong = match number.negative {
+            true => value.cast_signed() > 0,
+            false => value.cast_signed() < 0,
+        };
+        if wrong { Err(Errno::ERANGE) } else { Ok(value) }
+    })
+}
+
+pub(super) fn strtoul(call: &mut Call<'_>) -> Result {
+    convert(call, |number| match number.negative {
+        true => Err(Errno::EINVAL),
+        false => Ok(number.magnitude),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::testing::Bench;
     use crate::spec::helpers::id;
-    use crate::vm::helpers::testing::Bench;
+    use crate::util::HelperId;
+
+    fn compare(first: &[u8], size: u64, second: &[u8]) -> i64 {
+        let mut bench = Bench::new();
+        let (first, second) = (bench.memory(first), bench.memory(second));
+        bench
+            .call(id::strncmp, [first, size, second])
+            .unwrap()
+            .cast_signed()
+    }
 
     #[test]
-    fn comparison_ends_at_a_nul_or_the_size() {
+    fn strings_compare_as_in_c() {
+        assert_eq!(compare(b"abc\0", 4, b"abc\0"), 0);
+        assert_eq!(compare(b"abcX", 3, b"abcY\0"), 0);
+        assert_eq!(compare(b"abcX", 4, b"abcY\0"), -1);
+        assert_eq!(compare(b"abd\0", 4, b"abc\0"), 1);
+        assert_eq!(compare(b"ab\0X", 4, b"ab\0"), 0);
+        assert_eq!(compare(b"ab\0X", 4, b"abc\0"), -1);
+        assert_eq!(compare(b"\xff", 1, b"a\0"), 1);
+    }
+
+    fn convert(helper: HelperId, text: &[u8], base: u64) -> (i64, i64) {
         let mut bench = Bench::new();
-        for (left, size, right, want) in [
-            ("abc", 4, "abc", 0),
-            ("abc", 3, "abcdef", 0),
-            ("abc", 4, "abd", u64::MAX),
-            ("abd", 4, "abc", 1),
-            ("ab", 3, "abc", u64::MAX),
-            ("abc\u{7f}", 5, "abc", 1),
-            ("x", 0, "y", 0),
+        let (at, to) = (bench.memory(text), bench.memory(&[0xee; 8]));
+        let result = bench
+            .call(helper, [at, text.len() as u64, base, to])
+            .unwrap();
+        let value = bench.bytes(to, 8).try_into().unwrap();
+        (result.cast_signed(), i64::from_le_bytes(value))
+    }
+
+    #[test]
+    fn numbers_in_every_base() {
+        for (text, base, expected) in [
+            (&b"42"[..], 0, (2, 42)),
+            (b"  -42x", 10, (5, -42)),
+            (b"0x1f", 0, (4, 31)),
+            (b"0X1F", 16, (4, 31)),
+            (b"1f", 16, (2, 31)),
+            (b"017", 0, (3, 15)),
+            (b"0xg", 0, (1, 0)),
+            (b"0", 0, (1, 0)),
+            (b"19", 8, (1, 1)),
+            (b"9223372036854775807", 10, (19, i64::MAX)),
+            (b"-9223372036854775808", 10, (20, i64::MIN)),
         ] {
-            let (left, right) = (bench.cstr(left), bench.cstr(right));
-            assert_eq!(bench.ok(id::strncmp, [left, size, right]), want);
+            assert_eq!(convert(id::strtol, text, base), expected, "{text:?}");
         }
-        let open = bench.bytes(b"ab");
-        let text = bench.cstr("abc");
-        let problem = bench.call(id::strncmp, [open, 8, text]).unwrap_err();
-        assert!(problem.to_string().starts_with("argument 1: reads 1 byte"));
-    }
-
-    /// (text, flags, strtol, strtoul): how many bytes and the number.
-    type Row = (
-        &'static str,
-        u64,
-        Result<(u64, i64), Errno>,
-        Result<(u64, u64), Errno>,
-    );
-
-    const NUMBERS: &[Row] = &[
-        ("42", 0, Ok((2, 42)), Ok((2, 42))),
-        (" \t42 apples", 0, Ok((4, 42)), Ok((4, 42))),
-        ("-7", 0, Ok((2, -7)), Err(Errno::EINVAL)),
-        ("-0", 0, Ok((2, 0)), Err(Errno::EINVAL)),
-        ("+7", 0, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("- 7", 0, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("0x1F", 0, Ok((4, 31)), Ok((4, 31))),
-        ("0x1F", 16, Ok((4, 31)), Ok((4, 31))),
-        ("1F", 16, Ok((2, 31)), Ok((2, 31))),
-        ("0x", 0, Ok((1, 0)), Ok((1, 0))),
-        ("0x", 16, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("0x1F", 10, Ok((1, 0)), Ok((1, 0))),
-        ("0177", 0, Ok((4, 127)), Ok((4, 127))),
-        ("0189", 0, Ok((2, 1)), Ok((2, 1))),
-        ("178", 8, Ok((2, 15)), Ok((2, 15))),
-        ("", 0, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("  ", 10, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("abc", 10, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("1", 2, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("1", 32, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        ("1", 10 | 1 << 40, Err(Errno::EINVAL), Err(Errno::EINVAL)),
-        (
-            "9223372036854775807",
-            0,
-            Ok((19, i64::MAX)),
-            Ok((19, 0x7fff_ffff_ffff_ffff)),
-        ),
-        (
-            "9223372036854775808",
-            0,
-            Err(Errno::ERANGE),
-            Ok((19, 1 << 63)),
-        ),
-        (
-            "-9223372036854775808",
-            0,
-            Ok((20, i64::MIN)),
-            Err(Errno::EINVAL),
-        ),
-        (
-            "-9223372036854775809",
-            0,
-            Err(Errno::ERANGE),
-            Err(Errno::EINVAL),
-        ),
-        (
-            "18446744073709551615",
-            0,
-            Err(Errno::ERANGE),
-            Ok((20, u64::MAX)),
-        ),
-        (
-            "18446744073709551616",
-            0,
-            Err(Errno::ERANGE),
-            Err(Errno::ERANGE),
-        ),
-    ];
-
-    #[test]
-    fn numbers_are_read_as_the_kernel_reads_them() {
-        let mut bench = Bench::new();
-        let result = bench.bytes(&[0; 8]);
-        for (text, flags, signed, unsigned) in NUMBERS {
-            let at = bench.bytes(text.as_bytes());
-            let unsigned = *unsigned;
-            let signed = signed.map(|(len, value)| (len, value.cast_unsigned()));
-            for (helper, want) in [(id::strtol, signed), (id::strtoul, unsigned)] {
-                bench.machine.space.write(result, &[0xff; 8]).unwrap();
-                let returned = bench.ok(helper, [at, text.len() as u64, *flags, result]);
-                let stored = bench.machine.space.load(result, 8).unwrap();
-                let want = want.unwrap_or_else(|error| (error.to_ret(), 0));
-                assert_eq!((returned, stored), want, "{helper} {text:?} {flags}");
-            }
-        }
+        assert_eq!(convert(id::strtoul, b"18446744073709551615", 10), (20, -1));
     }
 
     #[test]
-    fn only_63_digits_are_looked_at() {
-        let mut bench = Bench::new();
-        let (text, result) = (bench.bytes(&[b'0'; 80]), bench.bytes(&[0; 8]));
-        assert_eq!(bench.ok(id::strtol, [text, 80, 10, result]), 63);
+    fn what_is_no_number_leaves_zero() {
+        let (einval, erange) = ((-22, 0), (-34, 0));
+        for (text, base, expected) in [
+            (&b"x"[..], 0, einval),
+            (b"-", 0, einval),
+            (b"   ", 0, einval),
+            (b"1", 2, einval),
+            (b"1", 1 << 32, einval),
+            (b"0x", 16, einval),
+            (b"9223372036854775808", 10, erange),
+            (b"-9223372036854775809", 10, erange),
+            (b"99999999999999999999", 10, erange),
+        ] {
+            assert_eq!(convert(id::strtol, text, base), expected, "{text:?}");
+        }
+        assert_eq!(convert(id::strtoul, b"-1", 10), einval);
+        assert_eq!(convert(id::strtoul, b"18446744073709551616", 10), erange);
+        // The first 63 characters count.
+        assert_eq!(convert(id::strtoul, &[b'0'; 70], 10), (63, 0));
     }
 }

@@ -1,52 +1,49 @@
-//! A machine on which tests call helpers as an engine would.
+//! A machine to call helpers on, for the tests of their bodies.
 
 use std::sync::Arc;
 
-use crate::spec::ProgType;
-use crate::util::{Errno, HelperId};
+use super::{Call, Callbacks};
+use crate::program::{MapDef, Program};
+use crate::spec::{MapType, ProgType};
+use crate::util::{Errno, HelperId, Pc};
 use crate::vm::events::Event;
-use crate::vm::fault::{Fault, HelperProblem};
-use crate::vm::machine::{Call, Callbacks, Machine};
-use crate::vm::memory::{Region, Rights, SharedBytes};
-use crate::vm::world::World;
+use crate::vm::maps::{self, Map};
+use crate::vm::memory::{Region, SharedBytes};
+use crate::vm::{Fault, FaultKind, HelperProblem, Machine, MapHandle, World};
 
-/// Registers of a call of a helper.
-type Calls = Vec<[u64; 5]>;
-
-/// What an engine does when a helper calls back.
-type CallBack = Box<dyn FnMut(&mut Machine, [u64; 5]) -> Result<u64, Fault>>;
-
-/// A machine and the engine's side of calls.
-pub(in crate::vm) struct Bench {
+/// A machine, and a function of the test for helpers that call back.
+pub struct Bench {
+    /// The machine.
     pub machine: Machine,
-    engine: Engine,
+    /// Runs for every callback, with its arguments.
+    pub callback: Box<Function>,
 }
 
-struct Engine {
-    body: CallBack,
-    calls: Calls,
-}
+/// A program's function: its r0, or `None` where it stops before its end.
+type Function = dyn FnMut(&mut Machine, [u64; 5]) -> Option<u64>;
 
-impl Callbacks for Engine {
+struct Engine<'a>(&'a mut Function);
+
+impl Callbacks for Engine<'_> {
     fn call_back(
         &mut self,
         machine: &mut Machine,
-        _function: u64,
+        function: u64,
         args: [u64; 5],
-    ) -> Result<u64, Fault> {
-        self.calls.push(args);
-        (self.body)(machine, args)
+    ) -> Result<u64, Box<Fault>> {
+        let program = Program::new("test", ProgType::Kprobe, Vec::new());
+        let budget = FaultKind::Budget(function);
+        (self.0)(machine, args)
+            .ok_or_else(|| Box::new(Fault::at(&program, Pc(0), "exit".into(), budget)))
     }
 }
 
 impl Bench {
+    /// A machine of four CPUs without maps.
     pub fn new() -> Self {
         Self {
             machine: Machine::new(World::default()),
-            engine: Engine {
-                body: Box::new(|_, _| Ok(0)),
-                calls: Vec::new(),
-            },
+            callback: Box::new(|_, _| Some(0)),
         }
     }
 
@@ -63,54 +60,6 @@ impl Bench {
         self.machine.current().unwrap().placed.r1()
     }
 
-    /// What callbacks do.
-    pub fn callback(
-        &mut self,
-        body: impl FnMut(&mut Machine, [u64; 5]) -> Result<u64, Fault> + 'static,
-    ) {
-        self.engine.body = Box::new(body);
-    }
-
-    /// The arguments of callbacks so far.
-    pub fn calls(&mut self) -> Calls {
-        std::mem::take(&mut self.engine.calls)
-    }
-
-    /// Writable memory with these bytes.
-    pub fn bytes(&mut self, bytes: &[u8]) -> u64 {
-        let block = Arc::new(SharedBytes::from_bytes(bytes));
-        let region = Region::bytes("buffer", block);
-        self.machine.space.insert(region).unwrap().register()
-    }
-
-    /// Read-only memory with a string and its NUL.
-    pub fn cstr(&mut self, text: &str) -> u64 {
-        let block = Arc::new(SharedBytes::from_bytes(&[text.as_bytes(), b"\0"].concat()));
-        let region = Region::bytes("string", block).with_rights(Rights::Read);
-        self.machine.space.insert(region).unwrap().register()
-    }
-
-    /// Memory as a program reads it.
-    pub fn read(&self, at: u64, len: usize) -> Vec<u8> {
-        self.machine.space.read(at, len).unwrap()
-    }
-
-    /// Calls a helper; arguments that are not given are 0.
-    pub fn call<const N: usize>(
-        &mut self,
-        helper: HelperId,
-        args: [u64; N],
-    ) -> Result<u64, HelperProblem> {
-        let mut registers = [0; 5];
-        registers[..N].copy_from_slice(&args);
-        let mut call = Call {
-            machine: &mut self.machine,
-            engine: &mut self.engine,
-            args: registers,
-        };
-        super::call(helper, &mut call)
-    }
-
     /// What a helper returns that has to be able to go on.
     pub fn ok<const N: usize>(&mut self, helper: HelperId, args: [u64; N]) -> u64 {
         self.call(helper, args).unwrap()
@@ -121,5 +70,50 @@ impl Bench {
         let returned = self.ok(helper, args).cast_signed();
         assert!((-4095..0).contains(&returned), "{returned} is no error");
         Errno(u16::try_from(-returned).unwrap())
+    }
+
+    /// Calls a helper; arguments that are not given are 0.
+    pub fn call<const N: usize>(
+        &mut self,
+        helper: HelperId,
+        args: [u64; N],
+    ) -> Result<u64, HelperProblem> {
+        let mut all = [0; 5];
+        all[..N].copy_from_slice(&args);
+        let mut call = Call {
+            machine: &mut self.machine,
+            engine: &mut Engine(&mut *self.callback),
+            args: all,
+        };
+        super::call(helper, &mut call)
+    }
+
+    /// Puts bytes into memory; their address.
+    pub fn memory(&mut self, bytes: &[u8]) -> u64 {
+        let region = Region::bytes("memory", Arc::new(SharedBytes::from_bytes(bytes)));
+        self.machine.space.insert(region).unwrap().register()
+    }
+
+    /// The bytes at an address.
+    pub fn bytes(&self, at: u64, len: usize) -> Vec<u8> {
+        self.machine.space.read(at, len).unwrap()
+    }
+
+    /// Adds a map: its address, handle and the map itself.
+    pub fn map(
+        &mut self,
+        map_type: MapType,
+        key: u32,
+        value: u32,
+        entries: u32,
+    ) -> (u64, MapHandle, Arc<dyn Map>) {
+        self.add(&MapDef::new("m", map_type, key, value, entries))
+    }
+
+    /// Adds a map of this definition.
+    pub fn add(&mut self, def: &MapDef) -> (u64, MapHandle, Arc<dyn Map>) {
+        let map = maps::create(def, self.machine.world.cpus()).unwrap();
+        let handle = self.machine.add_map(map.clone()).unwrap();
+        (self.machine.map_address(handle).unwrap(), handle, map)
     }
 }

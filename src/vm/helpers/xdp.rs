@@ -1,9 +1,13 @@
 //! Helpers on the packet of an `xdp_buff` (`net/core/filter.c`).
 
+use super::call::Call;
 use super::packet::{self, ETH_HLEN};
 use crate::util::Errno;
 use crate::vm::events::{PacketRange, XDP_FRAME};
-use crate::vm::machine::{Call, Returned};
+use crate::vm::fault::HelperProblem;
+use crate::vm::memory::AccessKind;
+
+type Result = std::result::Result<u64, HelperProblem>;
 
 /// The most metadata, in words of 4 bytes (`xdp_metalen_invalid`).
 const MOST_META: usize = 252;
@@ -12,14 +16,14 @@ const PAGE: usize = 4096;
 /// The farthest that offsets and sizes reach.
 const MAX_OFFSET: u32 = 0xffff;
 
-pub(super) fn get_buff_len(call: &mut Call<'_>) -> Returned {
+pub(super) fn get_buff_len(call: &mut Call<'_>) -> Result {
     Ok(packet::of(call)?.len() as u64)
 }
 
 /// `(context, offset, destination, size)`.
-pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
-    let (offset, len) = (call.arg32(2), call.arg32(4));
-    call.check_writable(3, len as usize)?;
+pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
+    let (offset, len) = (call.arg_u32(2), call.arg_u32(4));
+    call.check(3, len as usize, AccessKind::Write)?;
     let packet = packet::of(call)?;
     if offset > MAX_OFFSET || len > MAX_OFFSET {
         return Ok(Errno::EFAULT.to_ret());
@@ -34,8 +38,8 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, offset, source, size)`.
-pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
-    let (offset, len) = (call.arg32(2), call.arg32(4));
+pub(super) fn store_bytes(call: &mut Call<'_>) -> Result {
+    let (offset, len) = (call.arg_u32(2), call.arg_u32(4));
     let bytes = call.read(3, len as usize)?;
     let mut packet = packet::of(call)?;
     if offset > MAX_OFFSET || len > MAX_OFFSET {
@@ -53,7 +57,7 @@ fn moved(at: usize, by: i32) -> Option<usize> {
 }
 
 /// Moves the packet's ends, or says `EINVAL`.
-fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Returned {
+fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Result {
     Ok(match range {
         Some(range) if packet::set_range(call, range) => 0,
         _ => Errno::EINVAL.to_ret(),
@@ -62,8 +66,8 @@ fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Returned {
 
 /// `(context, delta)`: moves the packet's start, and its metadata along. The first
 /// bytes of the headroom are the kernel's.
-pub(super) fn adjust_head(call: &mut Call<'_>) -> Returned {
-    let delta = call.arg_int(2);
+pub(super) fn adjust_head(call: &mut Call<'_>) -> Result {
+    let delta = call.arg_u32(2).cast_signed();
     let packet = packet::of(call)?;
     let PacketRange { meta, data, end } = packet.range;
     let target = moved(data, delta)
@@ -82,8 +86,8 @@ pub(super) fn adjust_head(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, delta)`: moves the start of the metadata.
-pub(super) fn adjust_meta(call: &mut Call<'_>) -> Returned {
-    let delta = call.arg_int(2);
+pub(super) fn adjust_meta(call: &mut Call<'_>) -> Result {
+    let delta = call.arg_u32(2).cast_signed();
     let range = packet::of(call)?.range;
     let target = moved(range.meta, delta);
     let Some(meta) = target.filter(|meta| (XDP_FRAME..=range.data).contains(meta)) else {
@@ -98,8 +102,8 @@ pub(super) fn adjust_meta(call: &mut Call<'_>) -> Returned {
 
 /// `(context, delta)`: moves the packet's end; new bytes are 0. A packet with
 /// fragments shrinks from its last fragment on, which grows to a page at most.
-pub(super) fn adjust_tail(call: &mut Call<'_>) -> Returned {
-    let delta = call.arg_int(2);
+pub(super) fn adjust_tail(call: &mut Call<'_>) -> Result {
+    let delta = call.arg_u32(2).cast_signed();
     let packet = packet::of(call)?;
     let (range, frags) = (packet.range, packet.frags.len());
     if frags > 0 && delta >= 0 {
@@ -131,11 +135,11 @@ pub(super) fn adjust_tail(call: &mut Call<'_>) -> Returned {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Bench;
     use super::*;
     use crate::spec::ProgType;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
-    use crate::vm::helpers::testing::Bench;
 
     fn bench(len: usize) -> (Bench, u64) {
         let bytes: Vec<u8> = (0..=255).cycle().take(len).collect();
@@ -257,10 +261,10 @@ mod tests {
     #[test]
     fn bytes_are_copied_across_fragments() {
         let (mut bench, context) = bench(4000);
-        let buffer = bench.bytes(&[0; 8]);
+        let buffer = bench.memory(&[0; 8]);
         assert_eq!(bench.ok(id::xdp_load_bytes, [context, 3516, buffer, 8]), 0);
         assert_eq!(
-            bench.read(buffer, 8),
+            bench.bytes(buffer, 8),
             [188, 189, 190, 191, 192, 193, 194, 195]
         );
         bench.machine.space.write(buffer, &[7; 8]).unwrap();
@@ -277,6 +281,6 @@ mod tests {
         ] {
             assert_eq!(bench.errno(helper, [context, offset, buffer, 8]), want);
         }
-        assert_eq!(bench.read(buffer, 8), [7; 8]);
+        assert_eq!(bench.bytes(buffer, 8), [7; 8]);
     }
 }

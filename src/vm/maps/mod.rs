@@ -2,8 +2,28 @@
 //!
 //! A map has two sides, as in the kernel. A *program* looks up an element and gets
 //! its address (an element's number in the map's [`Slab`]); *user space* reads and
-//! writes whole values by key through the syscall, and for per-CPU maps sees the
-//! values of all CPUs at once.
+//! writes whole values by key through the system call, and for per-CPU maps sees
+//! the values of all CPUs at once. The trait's `lookup`, `update` and `delete` are
+//! the program's side; `read`, `write`, `remove` and `next_key`
+//! of `dyn Map` are user space's, with the rights that it has.
+
+mod array;
+mod base;
+mod bloom;
+mod create;
+mod hash;
+mod index;
+mod list;
+mod lpm;
+mod of_maps;
+mod perf_events;
+mod placeholder;
+mod programs;
+mod queue;
+mod ringbuf;
+#[cfg(test)]
+mod tests;
+mod values;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +33,19 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
+pub use base::Base;
+pub use bloom::Bloom;
+pub use create::{MapError, create};
+pub use of_maps::MapOfMaps;
+pub use perf_events::PerfEventArray;
+pub use programs::ProgArray;
+pub use queue::Queue;
+pub use ringbuf::{Record, RingBuf};
+
 /// A map in the machine. Shared by all programs and threads that use it.
 pub trait Map: Send + Sync + fmt::Debug {
-    /// What it was made from.
-    fn def(&self) -> &MapDef;
+    /// What it has in common with all others.
+    fn base(&self) -> &Base;
 
     /// What kind of thing it is, for helpers that need more than values.
     fn kind(&self) -> Kind<'_> {
@@ -32,51 +61,159 @@ pub trait Map: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `EOPNOTSUPP` where programs can't look up in this kind.
-    fn lookup(&self, cpu: u32, key: &[u8]) -> Result<Option<usize>, Errno>;
+    fn lookup(&self, _cpu: u32, _key: &[u8]) -> Result<Option<usize>, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The same, seen by nobody: an LRU map does not take it for a use.
+    ///
+    /// # Errors
+    /// As of [`lookup`](Self::lookup).
+    fn find(&self, cpu: u32, key: &[u8]) -> Result<Option<usize>, Errno> {
+        self.lookup(cpu, key)
+    }
 
     /// Stores a value (`value_size` bytes) from a program on `cpu`.
     ///
     /// # Errors
     /// The kernel's: `EINVAL` for flags, `E2BIG` when full or past the end,
-    /// `EEXIST` and `ENOENT` by flag.
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno>;
+    /// `EEXIST` and `ENOENT` by flag; `EOPNOTSUPP` where programs can't.
+    fn update(
+        &self,
+        _cpu: u32,
+        _key: &[u8],
+        _value: &[u8],
+        _flags: UpdateFlags,
+    ) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
-    /// Removes an element.
+    /// Removes an element for a program.
     ///
     /// # Errors
-    /// The kernel's: `ENOENT` where there is none, `EINVAL` for arrays.
-    fn delete(&self, key: &[u8]) -> Result<(), Errno>;
+    /// The kernel's: `ENOENT` where there is none, `EINVAL` for arrays;
+    /// `EOPNOTSUPP` where programs can't.
+    fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
-    /// The key after `key` in the map's order; the first one for `None` or for a
-    /// key that is not there.
-    ///
-    /// # Errors
-    /// `ENOENT` at the end; the kernel's where the kind has no order.
-    fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno>;
-
-    /// Reads a value as the syscall does: for per-CPU maps the values of all
-    /// CPUs, each rounded up to 8 bytes.
+    /// `BPF_MAP_LOOKUP_ELEM`, rights aside: use `read` of `dyn Map`.
     ///
     /// # Errors
     /// `ENOENT` where there is none; the kernel's where the kind can't be read.
-    fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-        let element = self.lookup(0, key)?.ok_or(Errno::ENOENT)?;
-        let slab = self.slab().ok_or(Errno::ENOTSUPP)?;
-        slab.value(element).ok_or(Errno::ENOENT)
-    }
+    fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno>;
 
-    /// Writes a value as the syscall does; the counterpart of [`read`](Self::read).
+    /// `BPF_MAP_UPDATE_ELEM`, rights aside: use `write` of `dyn Map`.
     ///
     /// # Errors
     /// As of [`update`](Self::update).
-    fn write(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        self.update(0, key, value, flags)
+    fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno>;
+
+    /// `BPF_MAP_DELETE_ELEM`, rights aside: use `remove` of `dyn Map`.
+    ///
+    /// # Errors
+    /// As of [`delete`](Self::delete).
+    fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.delete(key)
     }
 
-    /// Bytes of a value on the syscall's side: `value_size`, or for per-CPU maps
-    /// `value_size` rounded up to 8, times the number of CPUs.
-    fn user_value_size(&self) -> usize {
-        self.def().value_size as usize
+    /// `BPF_MAP_GET_NEXT_KEY`, rights aside: use `next_key` of `dyn Map`.
+    ///
+    /// # Errors
+    /// `ENOENT` at the end; the kernel's where the kind has no keys.
+    fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno>;
+}
+
+/// What user space does with a map.
+impl dyn Map + '_ {
+    /// What it was made from.
+    #[must_use]
+    pub fn def(&self) -> &MapDef {
+        self.base().def()
+    }
+
+    /// Bytes of a value on the system call's side: `value_size`, or for per-CPU
+    /// maps `value_size` rounded up to 8, times the number of CPUs.
+    #[must_use]
+    pub fn user_value_size(&self) -> usize {
+        let (def, cpus) = (self.def(), self.base().cpus());
+        let size = def.map_type.user_value_size(def.value_size, cpus);
+        usize::try_from(size).unwrap_or(usize::MAX)
+    }
+
+    /// From now on user space can't write, only programs can (`BPF_MAP_FREEZE`).
+    pub fn freeze(&self) {
+        self.base().freeze();
+    }
+
+    /// Reads a value as the system call does: for per-CPU maps the values of all
+    /// CPUs, each rounded up to 8 bytes; for arrays of programs and maps of maps
+    /// the number of what they hold; for queues and stacks, which have no keys,
+    /// what `peek` sees.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none, `EPERM` for `BPF_F_WRONLY` maps; the
+    /// kernel's where the kind can't be read.
+    pub fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.base().user_reads()?;
+        self.base().check_key(key)?;
+        self.sys_lookup(key)
+    }
+
+    /// Writes a value as the system call does; the counterpart of `read`. Into
+    /// queues, stacks and bloom filters it pushes.
+    ///
+    /// # Errors
+    /// As of [`Map::update`]; `EPERM` for frozen and `BPF_F_RDONLY` maps,
+    /// `EINVAL` for keys and values of another size.
+    pub fn write(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        self.base().user_writes()?;
+        self.base().check_key(key)?;
+        if value.len() != self.user_value_size() {
+            return Err(Errno::EINVAL);
+        }
+        self.sys_update(key, value, flags)
+    }
+
+    /// Removes an element as the system call does.
+    ///
+    /// # Errors
+    /// As of [`Map::delete`]; `EPERM` for frozen and `BPF_F_RDONLY` maps.
+    pub fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        self.base().user_writes()?;
+        self.base().check_key(key)?;
+        self.sys_delete(key)
+    }
+
+    /// The key after `key` in the map's order; the first one for `None` or for a
+    /// key that is not there. The order is that of the indices in arrays, that of
+    /// insertion in hashes, and the more specific first in LPM tries.
+    ///
+    /// # Errors
+    /// `ENOENT` at the end; the kernel's where the kind has no keys.
+    pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        self.base().user_reads()?;
+        key.map_or(Ok(()), |key| self.base().check_key(key))?;
+        self.sys_next_key(key)
+    }
+
+    /// All keys that are there now, one behind the other in the map's order.
+    ///
+    /// # Errors
+    /// The kernel's where the kind has no keys.
+    pub fn keys(&self) -> Result<Vec<u8>, Errno> {
+        let mut keys = Vec::new();
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            match self.sys_next_key(last.as_deref()) {
+                Ok(key) => {
+                    keys.extend_from_slice(&key);
+                    last = Some(key);
+                }
+                Err(Errno::ENOENT) => return Ok(keys),
+                Err(errno) => return Err(errno),
+            }
+        }
     }
 }
 
@@ -92,7 +229,12 @@ pub enum Kind<'a> {
     /// `BPF_MAP_TYPE_PROG_ARRAY`.
     ProgArray(&'a ProgArray),
     /// A map of maps.
-    MapOfMaps(&'a dyn MapOfMaps),
-    /// A queue, stack or bloom filter: values without keys.
-    Queue(&'a dyn Queue),
+    MapOfMaps(&'a MapOfMaps),
+    /// A queue or a stack: values without keys.
+    Queue(&'a Queue),
+    /// `BPF_MAP_TYPE_BLOOM_FILTER`.
+    Bloom(&'a Bloom),
+    /// A type that is not implemented: user space reads what it wrote, programs
+    /// can't use it.
+    Placeholder,
 }

@@ -21,10 +21,14 @@ pub struct SharedBytes {
 unsafe impl Sync for SharedBytes {}
 
 impl SharedBytes {
-    /// `len` zero bytes, aligned to 8.
+    /// `len` zero bytes, aligned to 8. Pages that nobody touches cost nothing.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
-        let cells = (0..len.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect();
+        // `vec!` of zeros comes from `calloc`: the system maps its pages when used.
+        let cells: Box<[u64]> = vec![0; len.div_ceil(8)].into_boxed_slice();
+        // SAFETY: `UnsafeCell<u64>` has the layout of `u64`, and the box is given
+        // up here, so that nothing else refers to it.
+        let cells = unsafe { Box::from_raw(Box::into_raw(cells) as *mut [UnsafeCell<u64>]) };
         Self { cells, len }
     }
 
@@ -146,22 +150,77 @@ impl SharedBytes {
         }
     }
 
-    /// Copies out `into.len()` bytes from `at`; `None` out of bounds.
+    /// The aligned word at `at`, as the bytes lie in memory.
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        let cell = self.cells.get(at / 8)?;
+        // SAFETY: a cell is an aligned u64; all accesses are atomic.
+        Some(unsafe { AtomicU64::from_ptr(cell.get()) })
+    }
+
+    /// Copies out `into.len()` bytes from `at`; `None` out of bounds. Whole words
+    /// are copied in one piece where `at` is a multiple of 8.
     pub fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
         self.pointer(at, into.len())?;
-        for (i, byte) in into.iter_mut().enumerate() {
-            *byte = self.byte(at + i)?.load(Ordering::Relaxed);
+        let mut at = at;
+        let mut rest = into;
+        if at.is_multiple_of(8) {
+            let (words, tail) = rest.as_chunks_mut::<8>();
+            for word in words {
+                *word = self.word(at)?.load(Ordering::Relaxed).to_ne_bytes();
+                at += 8;
+            }
+            rest = tail;
+        }
+        for (at, byte) in (at..).zip(rest) {
+            *byte = self.byte(at)?.load(Ordering::Relaxed);
         }
         Some(())
     }
 
-    /// Copies `from` to `at`; `None`, and nothing copied, out of bounds.
+    /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Whole
+    /// words are copied in one piece where `at` is a multiple of 8.
     pub fn write(&self, at: usize, from: &[u8]) -> Option<()> {
         self.pointer(at, from.len())?;
-        for (i, byte) in from.iter().enumerate() {
-            self.byte(at + i)?.store(*byte, Ordering::Relaxed);
+        let mut at = at;
+        let mut rest = from;
+        if at.is_multiple_of(8) {
+            let (words, tail) = rest.as_chunks::<8>();
+            for word in words {
+                self.word(at)?
+                    .store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+                at += 8;
+            }
+            rest = tail;
+        }
+        for (at, byte) in (at..).zip(rest) {
+            self.byte(at)?.store(*byte, Ordering::Relaxed);
         }
         Some(())
+    }
+
+    /// Whether the bytes at `at` are these; false out of bounds.
+    #[must_use]
+    pub fn holds(&self, at: usize, bytes: &[u8]) -> bool {
+        if self.pointer(at, bytes.len()).is_none() {
+            return false;
+        }
+        let same = |at: usize, byte: &u8| {
+            self.byte(at)
+                .is_some_and(|there| there.load(Ordering::Relaxed) == *byte)
+        };
+        if !at.is_multiple_of(8) {
+            return (at..).zip(bytes).all(|(at, byte)| same(at, byte));
+        }
+        let (words, tail) = bytes.as_chunks::<8>();
+        let offsets = (at..).step_by(8);
+        let whole = offsets.zip(words).all(|(at, word)| {
+            let there = self.word(at).map(|there| there.load(Ordering::Relaxed));
+            there == Some(u64::from_ne_bytes(*word))
+        });
+        whole
+            && (at + 8 * words.len()..)
+                .zip(tail)
+                .all(|(at, byte)| same(at, byte))
     }
 
     /// A copy of the `len` bytes at `at`; `None` out of bounds.
@@ -221,6 +280,22 @@ mod tests {
         assert_eq!(shared.load(usize::MAX, 8), None);
         assert_eq!(shared.load(0, 3), None);
         assert_eq!(shared.load(0, 0), None);
+    }
+
+    #[test]
+    fn copies_and_comparisons_at_every_alignment() {
+        let bytes: Vec<u8> = (1..=21).collect();
+        for at in 0..12 {
+            let shared = SharedBytes::zeroed(33);
+            assert_eq!(shared.write(at, &bytes), Some(()));
+            assert_eq!(shared.copy(at, 21), Some(bytes.clone()));
+            assert!(shared.holds(at, &bytes));
+            assert!(!shared.holds(at + 1, &bytes));
+            shared.store(at + 20, 1, 0);
+            assert!(!shared.holds(at, &bytes) && shared.holds(at, &bytes[..20]));
+        }
+        assert!(!SharedBytes::zeroed(8).holds(1, &[0; 8]));
+        assert_eq!(SharedBytes::zeroed(8).write(1, &[0; 8]), None);
     }
 
     #[test]

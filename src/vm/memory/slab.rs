@@ -1,7 +1,6 @@
 //! The elements of a map: values of one size at addresses that never change.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shared::SharedBytes;
 
@@ -28,7 +27,16 @@ pub struct Slab {
 struct Keys {
     bytes: SharedBytes,
     size: usize,
-    live: Box<[AtomicBool]>,
+    /// A byte for each element: 1 while it lives. Messages depend on it, not the
+    /// map's own decisions, which are made under its lock.
+    live: SharedBytes,
+}
+
+impl Keys {
+    /// Where the key of `index` begins: aligned, so that comparing is quick.
+    const fn offset(&self, index: usize) -> usize {
+        index.saturating_mul(self.size.next_multiple_of(8))
+    }
 }
 
 impl Slab {
@@ -61,9 +69,9 @@ impl Slab {
     pub fn keyed(key_size: usize, value_size: usize, count: usize) -> Self {
         Self {
             keys: Some(Keys {
-                bytes: SharedBytes::zeroed(key_size * count),
+                bytes: SharedBytes::zeroed(key_size.next_multiple_of(8) * count),
                 size: key_size,
-                live: (0..count).map(|_| AtomicBool::new(false)).collect(),
+                live: SharedBytes::zeroed(count),
             }),
             ..Self::array(value_size, count)
         }
@@ -121,7 +129,14 @@ impl Slab {
     #[must_use]
     pub fn key(&self, element: usize) -> Option<Vec<u8>> {
         let keys = self.keys.as_ref()?;
-        keys.bytes.copy(self.index(element) * keys.size, keys.size)
+        keys.bytes.copy(keys.offset(self.index(element)), keys.size)
+    }
+
+    /// Whether an element's key is this one; false for arrays.
+    #[must_use]
+    pub fn key_is(&self, element: usize, key: &[u8]) -> bool {
+        let keys = self.keys.as_ref().filter(|keys| keys.size == key.len());
+        keys.is_some_and(|keys| keys.bytes.holds(keys.offset(self.index(element)), key))
     }
 
     /// Brings an element to life under `key`; `None` for arrays or where the
@@ -132,16 +147,14 @@ impl Slab {
             return None;
         }
         let index = self.index(element);
-        keys.bytes.write(index * keys.size, key)?;
-        keys.live.get(index)?.store(true, Ordering::Release);
-        Some(())
+        keys.bytes.write(keys.offset(index), key)?;
+        keys.live.store(index, 1, 1)
     }
 
     /// Declares an element dead; its value stays readable, as in the kernel.
     pub fn kill(&self, element: usize) {
-        let keys = self.keys.as_ref();
-        if let Some(live) = keys.and_then(|keys| keys.live.get(self.index(element))) {
-            live.store(false, Ordering::Release);
+        if let Some(keys) = &self.keys {
+            keys.live.store(self.index(element), 1, 0);
         }
     }
 
@@ -149,9 +162,7 @@ impl Slab {
     #[must_use]
     pub fn is_live(&self, element: usize) -> bool {
         match &self.keys {
-            Some(keys) => (keys.live)
-                .get(self.index(element))
-                .is_some_and(|live| live.load(Ordering::Acquire)),
+            Some(keys) => keys.live.load(self.index(element), 1) == Some(1),
             None => element < self.count,
         }
     }
@@ -215,6 +226,8 @@ mod tests {
         assert_eq!(slab.revive(1, &7u32.to_le_bytes()), Some(()));
         assert!(slab.is_live(1));
         assert_eq!(slab.label(1).to_string(), "[7]");
+        assert!(slab.key_is(1, &7u32.to_le_bytes()) && !slab.key_is(1, &[7]));
+        assert!(!slab.key_is(0, &7u32.to_le_bytes()));
         slab.kill(1);
         assert!(!slab.is_live(1));
         assert_eq!(slab.revive(1, &[0; 3]), None);

@@ -252,6 +252,40 @@ impl Space {
         copy.ok_or_else(|| self.fault(value, len, AccessKind::Read, Problem::Bounds))
     }
 
+    /// Copies out as many bytes as `into` has.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`locate`](Self::locate).
+    pub fn read_into(&self, value: u64, into: &mut [u8]) -> Result<(), AccessFault> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let place = self.locate(value, into.len(), AccessKind::Read)?;
+        let read = place.bytes.read(place.at, into);
+        read.ok_or_else(|| self.fault(value, into.len(), AccessKind::Read, Problem::Bounds))
+    }
+
+    /// Copies out as many bytes as `into` has, as the kernel itself may: whatever
+    /// programs may do with them. `None` where one of them is not there.
+    pub fn probe(&self, value: u64, into: &mut [u8]) -> Option<()> {
+        let address = Address::from_register(value)?;
+        let offset = usize::try_from(address.offset()).ok()?;
+        match &self.region(address)?.body {
+            Body::Bytes { bytes, window } => {
+                let end = offset.checked_add(into.len())?;
+                let inside = offset >= window.start && end <= window.end;
+                bytes.read(offset, into).filter(|()| inside)
+            }
+            Body::Elements(slab) => {
+                let (element, inner) = element_at(slab.value_size(), address.offset());
+                let fits = inner.checked_add(into.len())? <= slab.value_size();
+                let at = slab.offset(element).checked_add(inner)?;
+                slab.values().read(at, into).filter(|()| fits)
+            }
+            Body::Opaque => None,
+        }
+    }
+
     /// Copies `from` to `value`; either all of it or nothing.
     ///
     /// # Errors
@@ -263,34 +297,6 @@ impl Space {
         let place = self.locate(value, from.len(), AccessKind::Write)?;
         let written = place.bytes.write(place.at, from);
         written.ok_or_else(|| self.fault(value, from.len(), AccessKind::Write, Problem::Bounds))
-    }
-
-    /// Copies out what lies at `value`, at most `len` bytes and as far as the object
-    /// reaches: nothing where there is no object. The kernel itself reads so, to
-    /// which hidden bytes, headroom and write-only values are memory like any other.
-    #[must_use]
-    pub fn peek(&self, value: u64, len: usize) -> Vec<u8> {
-        let copied = Address::from_register(value).and_then(|address| {
-            let (bytes, at, left) = self.extent(address)?;
-            bytes.copy(at, len.min(left))
-        });
-        copied.unwrap_or_default()
-    }
-
-    /// The block behind a live region, where in it an address points, and how many
-    /// bytes of the object follow.
-    fn extent(&self, address: Address) -> Option<(&SharedBytes, usize, usize)> {
-        let offset = usize::try_from(address.offset()).ok()?;
-        match &self.region(address)?.body {
-            Body::Bytes { bytes, .. } => Some((bytes, offset, bytes.len().checked_sub(offset)?)),
-            Body::Elements(slab) => {
-                let (element, inner) = element_at(slab.value_size(), address.offset());
-                let left = slab.value_size().checked_sub(inner)?;
-                let inside = element < slab.count();
-                inside.then(|| (slab.values(), slab.offset(element) + inner, left))
-            }
-            Body::Opaque => None,
-        }
     }
 
     fn fault(&self, value: u64, len: usize, kind: AccessKind, problem: Problem) -> AccessFault {
@@ -482,29 +488,19 @@ mod tests {
     #[test]
     fn the_kernel_reads_what_programs_may_not() {
         let mut space = Space::new();
-        let bytes = Arc::new(SharedBytes::from_bytes(&[1, 2, 3, 4, 5, 6, 7, 8]));
-        let hidden = Region::window("context", bytes, 2..6)
-            .with_hidden(4)
-            .with_rights(Rights::Write);
-        let at = space.insert(hidden).unwrap();
-        assert_eq!(space.peek(at.register(), 4), [1, 2, 3, 4]);
-        assert_eq!(space.peek(at.plus(6), 100), [7, 8]);
-        for nothing in [at.plus(8), at.plus(9), at.plus(u64::MAX), 0, u64::MAX] {
-            assert!(space.peek(nothing, 1).is_empty());
-        }
-        let slab = Arc::new(Slab::array(8, 2));
-        slab.set_value(1, &[9; 8]);
-        let values = space.insert(Region::elements("map value m", slab)).unwrap();
-        let second = values.plus(Region::element_offset(8, 1));
-        assert_eq!(space.peek(second + 6, 8), [9, 9]);
-        assert!(space.peek(second + 8, 1).is_empty());
-        assert!(
-            space
-                .peek(values.plus(Region::element_offset(8, 2)), 1)
-                .is_empty()
-        );
-        space.remove(at);
-        assert!(space.peek(at.register(), 1).is_empty());
+        let region = Region::bytes("context", block(16)).with_hidden(8);
+        let context = space.insert(region.with_rights(Rights::Write)).unwrap();
+        let mut bytes = [1; 8];
+        assert_eq!(space.probe(context.register(), &mut bytes), Some(()));
+        assert_eq!(bytes, [0; 8]);
+        assert_eq!(space.probe(context.plus(9), &mut bytes), None);
+        let values = Region::elements("map value m", Arc::new(Slab::array(4, 2)));
+        let values = space.insert(values).unwrap();
+        assert_eq!(space.probe(values.register(), &mut bytes[..4]), Some(()));
+        assert_eq!(space.probe(values.plus(2), &mut bytes[..4]), None);
+        let second = values.plus(2 * Region::element_offset(4, 1));
+        assert_eq!(space.probe(second, &mut bytes[..4]), None);
+        assert_eq!(space.probe(12, &mut bytes), None);
     }
 
     #[test]

@@ -1,0 +1,92 @@
+//! How the command ends.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::harness::Error;
+use crate::object::{ObjectError, Problem};
+use crate::vm::events::EventError;
+
+/// The exit codes, which scripts rely on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exit {
+    /// Done and fine.
+    Fine = 0,
+    /// Done, and the answer is no: a fault, a difference.
+    No = 1,
+    /// Bad usage or bad input.
+    Bad = 2,
+    /// Not available here: no root, no kernel feature.
+    Unavailable = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a verb could not go on.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// An error to be shown.
+    Error {
+        /// The exit code.
+        exit: Exit,
+        /// What, where, and what to do.
+        text: String,
+    },
+    /// The output can't be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Bad usage or bad input.
+    pub fn bad(text: impl ToString) -> Self {
+        Self::with(Exit::Bad, text)
+    }
+
+    /// A failure with this exit code.
+    pub fn with(exit: Exit, text: impl ToString) -> Self {
+        let text = text.to_string();
+        Self::Error { exit, text }
+    }
+}
+
+impl From<ObjectError> for Failure {
+    fn from(error: ObjectError) -> Self {
+        // The library's message names its functions; here they are options.
+        let options = match error.problem() {
+            Problem::Unresolved(_) => "; here that is --ksym or --kconfig",
+            _ => "",
+        };
+        Self::bad(format!("{error}{options}"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match error {
+            Error::Object(error) => return error.into(),
+            Error::Fault(_) => Exit::No,
+            // Another kernel, or a file that describes it, would know the event.
+            Error::Event(EventError::NoLayout { .. }) => Exit::Unavailable,
+            _ => Exit::Bad,
+        };
+        Self::with(exit, error)
+    }
+}
+
+impl From<EventError> for Failure {
+    fn from(error: EventError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// Only the printer's own errors come as bare I/O errors; a file that can't be read
+/// becomes a [`Failure::bad`] with its name.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}

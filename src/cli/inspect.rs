@@ -1,0 +1,88 @@
+//! `bpflab inspect`: what is in an object.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::{Exit, Failure};
+use super::input::KernelArguments;
+use super::printer::Printer;
+use crate::btf::Btf;
+use crate::object::{Object, Target};
+use crate::report::Inspection;
+
+/// Show what is in an object
+///
+/// Programs, maps, global variables, externs, relocations, notes on what was skipped;
+/// or its BTF as C declarations.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bpflab inspect prog.bpf.o
+  bpflab inspect --relocs prog.bpf.o        each relocation, CO-RE accesses as in C
+  bpflab inspect --btf-c /sys/kernel/btf/vmlinux > vmlinux.h
+  bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
+pub(super) struct Arguments {
+    /// Object file; with --btf-c also a file of BTF
+    #[arg(value_name = "OBJ")]
+    object: PathBuf,
+    #[command(flatten)]
+    kernel: KernelArguments,
+    /// List the relocations one by one
+    #[arg(long)]
+    relocs: bool,
+    /// Print the BTF as C declarations, as in a vmlinux.h; that of a kernel module
+    /// builds on the kernel's, which --btf names
+    #[arg(long, conflicts_with = "relocs")]
+    btf_c: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    if arguments.btf_c {
+        return declarations(arguments, printer);
+    }
+    let object = arguments.kernel.open(&arguments.object)?;
+    printer.show(&Inspection::new(&object, arguments.relocs))?;
+    Ok(Exit::Fine)
+}
+
+/// Prints the C declarations of the BTF of a file.
+fn declarations(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let file = arguments.object.display().to_string();
+    let btf = read_btf(arguments)?;
+    let mut text = String::new();
+    btf.write_c(&mut text)
+        .map_err(|error| Failure::bad(format!("{file}: {error}")))?;
+    if printer.is_json() {
+        printer.row(&json!({ "object": file, "c": text }))?;
+    } else {
+        printer.text(text)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The BTF of an object, or of a file that holds nothing else.
+fn read_btf(arguments: &Arguments) -> Result<Btf, Failure> {
+    const ELF: &[u8] = b"\x7fELF";
+    let path = &arguments.object;
+    let file = path.display();
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::bad(format!("{file}: can't be read: {error}")))?;
+    if bytes.starts_with(ELF) {
+        let object = Object::parse(&file.to_string(), &bytes)?;
+        let btf = object.btf().cloned();
+        return btf.ok_or_else(|| {
+            Failure::bad(format!(
+                "{file}: the object has no BTF; compile it with clang -g"
+            ))
+        });
+    }
+    if let Some(base) = arguments.kernel.btf()? {
+        return Btf::parse_split(&bytes, &base)
+            .map_err(|error| Failure::bad(format!("{file}: {error}")));
+    }
+    match Target::file(path)? {
+        Target::Kernel(btf) => Ok(btf),
+        _ => Err(Failure::bad(format!("{file}: no BTF"))),
+    }
+}

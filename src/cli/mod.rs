@@ -1,0 +1,87 @@
+//! The command line: one file per verb, one printer, four exit codes.
+//!
+//! What a verb prints is a value of [`report`](crate::report), which has a text and a
+//! JSON form; `docs/cli.md` documents both.
+
+mod conformance;
+mod disasm;
+mod exit;
+mod input;
+mod inspect;
+mod printer;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::{Exit, Failure};
+use printer::Printer;
+
+/// A BPF program at home without a kernel: look into it, run it, test it.
+#[derive(Debug, Parser)]
+#[command(name = "bpflab", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 done and fine; 1 done, and the answer is no; \
+    2 bad usage or input; 3 not available here.\n\
+    Each verb has examples: bpflab run --help"
+)]
+struct Cli {
+    /// Print JSON, one value a line
+    #[arg(long, global = true, display_order = 900)]
+    json: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Inspect(inspect::Arguments),
+    Disasm(disasm::Arguments),
+    Run(Box<run::Arguments>),
+    ConformancePlugin(conformance::Arguments),
+}
+
+/// Runs the command with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    conformance::put_verb_first(&mut words);
+    let parsed = Cli::try_parse_from(&words);
+    let json = match &parsed {
+        Ok(cli) => cli.json,
+        Err(_) => words.iter().any(|word| word == "--json"),
+    };
+    let mut printer = Printer::new(json);
+    let done = match parsed {
+        Ok(cli) => cli.verb.run(&mut printer),
+        Err(error) => usage(&error, &mut printer),
+    };
+    printer.finish(done).into()
+}
+
+impl Verb {
+    fn run(self, printer: &mut Printer) -> Result<Exit, Failure> {
+        match self {
+            Self::Inspect(arguments) => inspect::run(&arguments, printer),
+            Self::Disasm(arguments) => disasm::run(&arguments, printer),
+            Self::Run(arguments) => run::run(&arguments, printer),
+            Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
+        }
+    }
+}
+
+/// What clap has to say instead of a verb to run: help and version are no errors.
+fn usage(error: &clap::Error, printer: &mut Printer) -> Result<Exit, Failure> {
+    if !error.use_stderr() {
+        error.print()?;
+        return Ok(Exit::Fine);
+    }
+    if printer.is_json() {
+        let text = error.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        return Err(Failure::bad(text.trim_end()));
+    }
+    error.print()?;
+    Ok(Exit::Bad)
+}

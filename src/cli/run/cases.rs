@@ -1,0 +1,197 @@
+//! `bpflab run --cases`: programs with inputs and the values that they must return.
+
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::arguments::Arguments;
+use super::setup;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::printer::Printer;
+use crate::harness::{Error, Vm};
+use crate::object::cases::{Case, CaseError, Cases};
+use crate::vm::World;
+use crate::vm::events::Event;
+
+/// A run of a case. Its fields are the keys of `--json`.
+#[derive(Debug, Serialize)]
+struct CaseRow {
+    /// The case; none for a line that is none.
+    id: Option<String>,
+    /// Number of the run, from 0; none where the case as a whole is broken.
+    run: Option<usize>,
+    /// What it returned; none where it did not come to its end.
+    retval: Option<u32>,
+    /// What it should return.
+    expected: Option<u32>,
+    ok: bool,
+    /// Why it returned nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    cases: usize,
+    without_runs: usize,
+    ok: usize,
+    differ: usize,
+    broken: usize,
+}
+
+pub(super) fn run(
+    file: &Path,
+    arguments: &Arguments,
+    printer: &mut Printer,
+) -> Result<Exit, Failure> {
+    let opened = if file.as_os_str() == "-" {
+        Cases::read("standard input", ".", BufReader::new(std::io::stdin()))
+    } else {
+        Cases::open(file)
+    };
+    // Not a line, the file itself can't be read.
+    let unreadable = |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
+    let mut cases = opened.map_err(unreadable)?;
+    if let Some(btf) = arguments.kernel.btf()? {
+        cases.set_kernel(btf);
+    }
+    let world = setup::world(&arguments.world)?;
+    let mut count = Count::default();
+    while let Some(case) = cases.next() {
+        count.cases += 1;
+        let case = match case {
+            Ok(case) => case,
+            Err(error) => {
+                count.show(CaseRow::broken(None, error), printer)?;
+                continue;
+            }
+        };
+        if case.runs.is_empty() {
+            count.without_runs += 1;
+            continue;
+        }
+        for row in runs(&mut cases, &case, world.clone()) {
+            count.show(row, printer)?;
+        }
+    }
+    if !printer.is_json() {
+        let Count {
+            cases,
+            without_runs,
+            ok,
+            differ,
+            broken,
+        } = count;
+        printer.text(format_args!(
+            "{cases} cases, {without_runs} without runs; {ok} runs ok, {differ} differ, \
+             {broken} broken\n"
+        ))?;
+    }
+    let fine = count.differ == 0 && count.broken == 0;
+    Ok(if fine { Exit::Fine } else { Exit::No })
+}
+
+/// Runs a case: its program is loaded once, and finds its maps in each run as the one
+/// before left them.
+fn runs(cases: &mut Cases, case: &Case, world: World) -> Vec<CaseRow> {
+    let id = Some(name(case));
+    // Nothing that runs asks for BTF: a case without its file runs like the others.
+    let known = cases.program(case).or_else(|error| {
+        let mut bare = case.clone();
+        let wanted = std::mem::take(&mut bare.btf);
+        if wanted.is_empty() {
+            Err(error)
+        } else {
+            cases.program(&bare)
+        }
+    });
+    let program = match known {
+        Ok(program) => Arc::new(program),
+        Err(error) => return vec![CaseRow::broken(id, error)],
+    };
+    let prog_type = program.prog_type;
+    let mut vm = Vm::with_world(world);
+    let loaded = vm.load_programs(&program.maps.clone(), vec![program]);
+    let handle = match loaded.as_deref() {
+        Ok([handle, ..]) => *handle,
+        Ok([]) => return Vec::new(),
+        Err(error) => return vec![CaseRow::broken(id, error)],
+    };
+    let numbered = case.runs.iter().enumerate();
+    let rows = numbered.map(|(number, run)| {
+        let event = Event::input(prog_type, run.data.0.clone());
+        let outcome = vm.run_handle(handle, &event);
+        let retval = outcome
+            .as_ref()
+            .ok()
+            .and_then(|outcome| outcome.runs.first());
+        let retval = retval.map(|run| run.returned());
+        CaseRow {
+            id: id.clone(),
+            run: Some(number),
+            retval,
+            expected: Some(run.retval),
+            ok: retval == Some(run.retval),
+            error: outcome.err().map(|error: Error| error.to_string()),
+        }
+    });
+    rows.collect()
+}
+
+/// A case's id; for one without, where it comes from.
+fn name(case: &Case) -> String {
+    match (case.id.as_str(), case.object.as_str()) {
+        ("", "") => case.program.clone(),
+        ("", object) => format!("{object}/{}", case.program),
+        (id, _) => id.to_owned(),
+    }
+}
+
+impl CaseRow {
+    fn broken(id: Option<String>, error: impl ToString) -> Self {
+        Self {
+            id,
+            run: None,
+            retval: None,
+            expected: None,
+            ok: false,
+            error: Some(error.to_string()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let id = self.id.as_deref().unwrap_or("?");
+        let run = self
+            .run
+            .map(|run| format!(" run {run}"))
+            .unwrap_or_default();
+        match (self.retval, self.expected, &self.error) {
+            (Some(retval), Some(expected), _) if self.ok => {
+                debug_assert_eq!(retval, expected);
+                format!("ok      {id}{run}: {retval}")
+            }
+            (Some(retval), Some(expected), _) => {
+                format!("DIFFERS {id}{run}: {retval}, expected {expected}")
+            }
+            (_, _, Some(error)) => format!("BROKEN  {id}{run}: {error}"),
+            _ => format!("BROKEN  {id}{run}"),
+        }
+    }
+}
+
+impl Count {
+    fn show(&mut self, row: CaseRow, printer: &mut Printer) -> Result<(), Failure> {
+        match (&row.error, row.ok) {
+            (None, true) => self.ok += 1,
+            (None, false) => self.differ += 1,
+            (Some(_), _) => self.broken += 1,
+        }
+        if printer.is_json() {
+            printer.row(&row)
+        } else {
+            printer.text(format_args!("{}\n", row.text()))
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Events from a file, one JSON object a line: `{"args[2]":4096,"@comm":"dd"}`.
+//!
+//! A key is a field of the event; one that begins with `@` says which event it is or
+//! what the world is like from then on.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::cli::exit::Failure;
+use crate::vm::World;
+use crate::vm::events::FieldValue;
+
+/// A line: what is to happen before an event fires.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// The event; that of the command line if it is not said.
+    pub event: Option<String>,
+    /// Fields, in order.
+    pub fields: Vec<(String, FieldValue)>,
+    world: Vec<(&'static str, Change, Json)>,
+}
+
+/// What a key does to the world.
+type Change = fn(&mut World, &Json) -> Result<(), String>;
+
+/// What a line may say of the world.
+const WORLD: &[(&str, Change)] = &[
+    ("@pid", |world, value| {
+        world.task().set_pid(word(value)?);
+        Ok(())
+    }),
+    ("@tid", |world, value| {
+        world.task().set_tid(word(value)?);
+        Ok(())
+    }),
+    ("@uid", |world, value| {
+        world.task().set_uid(word(value)?);
+        Ok(())
+    }),
+    ("@comm", |world, value| {
+        let comm = value.as_str().ok_or("a text wanted")?;
+        world.task().set_comm(comm);
+        Ok(())
+    }),
+    ("@cpu", |world, value| {
+        let (cpu, cpus) = (word(value)?, world.cpus());
+        if cpu >= cpus {
+            return Err(format!("{cpu}: there are {cpus} CPUs; see --cpus"));
+        }
+        world.set_cpu(cpu);
+        Ok(())
+    }),
+    ("@ns", |world, value| {
+        let ns = value.as_u64().ok_or("a number of nanoseconds wanted")?;
+        world.clock().set_ns(ns);
+        Ok(())
+    }),
+];
+
+/// A number of 32 bits.
+fn word(value: &Json) -> Result<u32, String> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| format!("a number below 4294967296 wanted, not {value}"))
+}
+
+impl Line {
+    fn parse(text: &str) -> Result<Self, String> {
+        let json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
+        let Json::Object(keys) = json else {
+            return Err("a JSON object of fields wanted, such as {\"args[2]\":4096}".to_owned());
+        };
+        let mut line = Self::default();
+        for (key, value) in keys {
+            if key == "@event" {
+                let name = value.as_str().ok_or("@event wants a text")?;
+                line.event = Some(name.to_owned());
+            } else if let Some((name, change)) = WORLD.iter().find(|known| known.0 == key) {
+                line.world.push((name, *change, value));
+            } else if key.starts_with('@') {
+                let known: Vec<_> = WORLD.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "no key {key}; there are @event, {}",
+                    known.join(", ")
+                ));
+            } else {
+                let value = field_value(&value).map_err(|error| format!("field {key}: {error}"))?;
+                line.fields.push((key, value));
+            }
+        }
+        Ok(line)
+    }
+
+    /// Changes the world as the line says.
+    pub fn change(&self, world: &mut World) -> Result<(), String> {
+        let mut changes = self.world.iter();
+        changes.try_for_each(|(name, change, value)| {
+            change(world, value).map_err(|error| format!("{name}: {error}"))
+        })
+    }
+}
+
+fn field_value(value: &Json) -> Result<FieldValue, String> {
+    let number = |value: &Json| {
+        let signed = value.as_i64().map(i128::from);
+        signed.or_else(|| value.as_u64().map(i128::from))
+    };
+    match value {
+        Json::Bool(value) => Ok(FieldValue::from(*value)),
+        Json::String(text) => Ok(FieldValue::from(text)),
+        Json::Array(values) => {
+            let numbers = values.iter().map(number).collect::<Option<Vec<_>>>();
+            numbers
+                .map(FieldValue::Ints)
+                .ok_or("a list of whole numbers wanted".to_owned())
+        }
+        other => match number(other) {
+            Some(number) => Ok(FieldValue::Int(number)),
+            None => Err(format!(
+                "a whole number, a text or a list of numbers wanted, not {other}"
+            )),
+        },
+    }
+}
+
+/// The lines of a file, one after the other.
+pub(super) struct Lines {
+    file: String,
+    number: usize,
+    input: Box<dyn BufRead>,
+}
+
+impl Lines {
+    /// Opens a file, or the standard input for `-`.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let (file, input): (_, Box<dyn BufRead>) = if path.as_os_str() == "-" {
+            (
+                "standard input".to_owned(),
+                Box::new(BufReader::new(io::stdin())),
+            )
+        } else {
+            let file = path.display().to_string();
+            let opened = File::open(path)
+                .map_err(|error| Failure::bad(format!("{file}: can't be read: {error}")))?;
+            (file, Box::new(BufReader::new(opened)))
+        };
+        Ok(Self {
+            file,
+            number: 0,
+            input,
+        })
+    }
+
+    /// A failure that the line that was read last led to.
+    pub fn at(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Error { exit, text } => {
+                Failure::with(exit, format!("{}:{}: {text}", self.file, self.number))
+            }
+            output @ Failure::Output(_) => output,
+        }
+    }
+
+    /// An error in the line that was read last.
+    pub fn error(&self, text: impl std::fmt::Display) -> Failure {
+        Failure::bad(format!("{}:{}: {text}", self.file, self.number))
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Line, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut text = String::new();
+        loop {
+            text.clear();
+            self.number += 1;
+            match self.input.read_line(&mut text) {
+                Ok(0) => return None,
+                Ok(_) if text.trim().is_empty() => {}
+                Ok(_) => return Some(Line::parse(&text).map_err(|error| self.error(error))),
+                Err(error) => return Some(Err(self.error(format!("can't be read: {error}")))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_fields_and_the_world() {
+        let text = r#"{"args[2]":4096,"filename":"/bin/ls","@pid":7,"@event":"a/b","l":[1,-2]}"#;
+        let line = Line::parse(text).unwrap();
+        assert_eq!(line.event.as_deref(), Some("a/b"));
+        assert_eq!(line.fields.len(), 3);
+        assert_eq!(
+            line.fields[0],
+            ("args[2]".to_owned(), FieldValue::Int(4096))
+        );
+        assert_eq!(line.fields[2].1, FieldValue::Ints(vec![1, -2]));
+        let mut world = World::default();
+        line.change(&mut world).unwrap();
+        assert_eq!(world.task().pid(), 7);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_said() {
+        let error = |text| Line::parse(text).unwrap_err();
+        assert!(error("[1]").starts_with("a JSON object of fields wanted"));
+        assert!(error("{").starts_with("no JSON: "));
+        assert!(error(r#"{"@cmm":"x"}"#).contains("there are @event, @pid"));
+        assert!(error(r#"{"a":1.5}"#).starts_with("field a: a whole number"));
+        let line = Line::parse(r#"{"@cpu":4}"#).unwrap();
+        let error = line.change(&mut World::default()).unwrap_err();
+        assert_eq!(error, "@cpu: 4: there are 4 CPUs; see --cpus");
+    }
+}

@@ -1,0 +1,21 @@
+//! `bpflab run`: programs run on events, and what comes of it is shown.
+
+mod arguments;
+mod cases;
+mod lines;
+mod options;
+mod session;
+mod setup;
+
+pub(super) use arguments::{Arguments, Engine};
+
+use super::exit::{Exit, Failure};
+use super::printer::Printer;
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    match (&arguments.cases, &arguments.object) {
+        (Some(file), _) => cases::run(file, arguments, printer),
+        (None, Some(object)) => session::run(object, arguments, printer),
+        (None, None) => Err(Failure::bad("an object file or --cases FILE is needed")),
+    }
+}

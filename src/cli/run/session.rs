@@ -1,0 +1,271 @@
+//! Fires events, shows what programs give out meanwhile, and in the end what they
+//! returned and left in their maps.
+
+use std::path::Path;
+
+use super::arguments::{Arguments, OutputArguments};
+use super::lines::{Line, Lines};
+use super::options::{histogram_rules, record_types};
+use super::setup::{self, Shot};
+use rustc_hash::FxHashMap;
+
+use crate::btf::Btf;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::printer::Printer;
+use crate::harness::{MapView, Repeated, Vm};
+use crate::program::MapOrigin;
+use crate::report::{
+    EventTally, FaultRow, HistogramRule, MapContents, OutputRow, ProgramTally, RecordTypes,
+};
+use crate::spec::MapType;
+use crate::vm::ProgramHandle;
+use crate::vm::events::{Event, EventKind};
+
+/// Runs between which outputs are taken from the machine.
+const CHUNK: u32 = 4096;
+
+struct Session<'a> {
+    vm: Vm,
+    arguments: &'a Arguments,
+    printer: &'a mut Printer,
+    object: String,
+    btf: Option<Btf>,
+    types: RecordTypes,
+    histograms: FxHashMap<String, HistogramRule>,
+    /// Ring buffers fill up unless somebody reads.
+    has_rings: bool,
+    programs: Vec<(ProgramHandle, ProgramTally)>,
+    events: Vec<EventTally>,
+    /// Programs that faulted: they don't run again, the others go on.
+    faulted: Vec<ProgramHandle>,
+    exit: Exit,
+}
+
+pub(super) fn run(
+    path: &Path,
+    arguments: &Arguments,
+    printer: &mut Printer,
+) -> Result<Exit, Failure> {
+    let object = setup::open(path, arguments)?;
+    let btf = object.btf().cloned();
+    let output = &arguments.output;
+    let types = record_types(output, &object)?;
+    let histograms = histogram_rules(output, &object)?;
+    for name in &output.map {
+        object.map(name)?;
+    }
+    let has_rings = object
+        .maps()
+        .iter()
+        .any(|map| map.map_type == MapType::Ringbuf);
+    let mut session = Session {
+        vm: setup::machine(object, arguments)?,
+        arguments,
+        printer,
+        object: path.display().to_string(),
+        btf,
+        types,
+        histograms,
+        has_rings,
+        programs: Vec::new(),
+        events: Vec::new(),
+        faulted: Vec::new(),
+        exit: Exit::Fine,
+    };
+    session.fire_all()?;
+    session.show_results()?;
+    session.show_maps()?;
+    Ok(session.exit)
+}
+
+impl Session<'_> {
+    /// Fires what was asked for.
+    fn fire_all(&mut self) -> Result<(), Failure> {
+        let name = self.arguments.event.event.as_deref();
+        let (default, failures) = setup::shots(&mut self.vm, self.arguments, name)?;
+        for failure in failures {
+            self.exit = self.exit.max(self.printer.failure(failure)?);
+        }
+        let Some(file) = &self.arguments.event.events else {
+            return self.fire(&default, &Line::default());
+        };
+        let mut known = vec![(None, default)];
+        let mut lines = Lines::open(file)?;
+        while let Some(line) = lines.next() {
+            let line = line?;
+            line.change(self.vm.world())
+                .map_err(|error| lines.error(error))?;
+            if known.iter().all(|(name, _)| *name != line.event) {
+                let shots = setup::shots(&mut self.vm, self.arguments, line.event.as_deref());
+                let (shots, _) = shots.map_err(|error| lines.at(error))?;
+                known.push((line.event.clone(), shots));
+            }
+            for (_, shots) in known.iter().filter(|(name, _)| *name == line.event) {
+                self.fire(shots, &line).map_err(|error| lines.at(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fires events with the fields of a line.
+    fn fire(&mut self, shots: &[Shot], line: &Line) -> Result<(), Failure> {
+        for Shot { event, programs } in shots {
+            let mut event = event.clone();
+            for (field, value) in &line.fields {
+                event.change(field, value)?;
+            }
+            let able = programs
+                .iter()
+                .filter(|program| !self.faulted.contains(program));
+            match *able.copied().collect::<Vec<_>>() {
+                [program] if !self.has_rings => self.repeat(program, &event)?,
+                ref programs => self.take_turns(programs, &event)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one program as often as was asked for.
+    fn repeat(&mut self, program: ProgramHandle, event: &Event) -> Result<(), Failure> {
+        let mut left = self.arguments.repeat.unwrap_or(1);
+        while left > 0 && !self.faulted.contains(&program) {
+            let count = left.min(CHUNK);
+            left -= count;
+            let repeated = self.vm.run_repeatedly(program, event, count)?;
+            let passed = repeated.returned.iter().filter(|(value, _)| *value != 0);
+            let passed = passed.map(|(_, runs)| runs).sum();
+            self.note_event(event, repeated.runs(), passed);
+            self.note(program, event, repeated)?;
+        }
+        Ok(())
+    }
+
+    /// Runs several programs, one after the other, as often as was asked for.
+    fn take_turns(&mut self, programs: &[ProgramHandle], event: &Event) -> Result<(), Failure> {
+        for _ in 0..self.arguments.repeat.unwrap_or(1) {
+            let (mut ran, mut passed) = (false, true);
+            for program in programs {
+                if self.faulted.contains(program) {
+                    continue;
+                }
+                let repeated = self.vm.run_repeatedly(*program, event, 1)?;
+                ran |= repeated.runs() > 0;
+                passed &= repeated.outcome.passed;
+                self.note(*program, event, repeated)?;
+            }
+            if ran {
+                self.note_event(event, 1, u64::from(passed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what runs gave out, and counts them.
+    fn note(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+        repeated: Repeated,
+    ) -> Result<(), Failure> {
+        for output in &repeated.outcome.outputs {
+            self.printer.show(&OutputRow::new(output, &self.types))?;
+        }
+        if self.has_rings {
+            let rings = self
+                .vm
+                .maps()
+                .filter(|map| map.def().map_type == MapType::Ringbuf);
+            for ring in rings {
+                ring.take_records()?;
+            }
+        }
+        let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
+        let elapsed = repeated.elapsed;
+        self.tally(program)
+            .add(event.name(), &repeated.returned, insns, elapsed);
+        if let Some(fault) = repeated.fault {
+            self.faulted.push(program);
+            self.exit = self.exit.max(Exit::No);
+            if self.printer.is_json() {
+                self.printer.row(&FaultRow::new(&fault))?;
+            }
+            self.printer.complain(&fault.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn tally(&mut self, program: ProgramHandle) -> &mut ProgramTally {
+        let known = self
+            .programs
+            .iter()
+            .position(|(handle, _)| *handle == program);
+        let at = known.unwrap_or_else(|| {
+            if let Some(known) = self.vm.program(program) {
+                let tally = ProgramTally::new(&self.object, known);
+                self.programs.push((program, tally));
+            }
+            self.programs.len() - 1
+        });
+        &mut self.programs[at].1
+    }
+
+    /// Only tracepoints pass events on.
+    fn note_event(&mut self, event: &Event, fired: u64, passed: u64) {
+        if event.kind() != EventKind::Tracepoint || fired == 0 {
+            return;
+        }
+        let known = self
+            .events
+            .iter()
+            .position(|tally| tally.event == event.name());
+        let at = known.unwrap_or_else(|| {
+            self.events.push(EventTally::new(event.name()));
+            self.events.len() - 1
+        });
+        self.events[at].add(fired, passed);
+    }
+
+    fn show_results(&mut self) -> Result<(), Failure> {
+        for (_, tally) in &mut self.programs {
+            if self.arguments.repeat.is_some() {
+                tally.time();
+            }
+            self.printer.show(tally)?;
+        }
+        for tally in &self.events {
+            self.printer.show(tally)?;
+        }
+        Ok(())
+    }
+
+    fn show_maps(&mut self) -> Result<(), Failure> {
+        let output = &self.arguments.output;
+        for map in self.vm.maps().filter(|map| is_shown(map, output)) {
+            let rule = self.histograms.get(&map.def().name);
+            let rule = rule.copied().unwrap_or_default();
+            if let Some(contents) = MapContents::new(&map, self.btf.as_ref(), rule)? {
+                if !self.printer.is_json() {
+                    self.printer.text("\n")?;
+                }
+                self.printer.show(&contents)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Maps of global data go by the name of their section, too.
+fn is_named(map: &MapView<'_>, name: &str) -> bool {
+    let def = map.def();
+    def.name == name || matches!(&def.origin, MapOrigin::Section(section) if section == name)
+}
+
+/// Whether a map was asked for, or is one that programs may have changed.
+fn is_shown(map: &MapView<'_>, output: &OutputArguments) -> bool {
+    if !output.map.is_empty() {
+        return output.map.iter().any(|name| is_named(map, name));
+    }
+    let def = map.def();
+    let fixed = def.map_type == MapType::ProgArray || def.map_type.holds_maps();
+    !def.frozen && !fixed && def.origin != MapOrigin::Kconfig
+}

@@ -1,0 +1,241 @@
+//! From arguments to a machine with programs in it, and to the events that fire them.
+
+use std::path::Path;
+
+use super::arguments::{Arguments, WorldArguments};
+use super::options::{assignment, global_value};
+use crate::cli::exit::Failure;
+use crate::cli::input::read_text;
+use crate::harness::{Error, Vm};
+use crate::object::{Object, Target};
+use crate::program::Program;
+use crate::spec::ProgType;
+use crate::vm::events::{Event, EventError, Layout, parse_hex};
+use crate::vm::{ProgramHandle, World};
+
+/// Where the running kernel shows its BTF, and the layouts of its tracepoints.
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// An event with the programs that it fires.
+#[derive(Debug)]
+pub(super) struct Shot {
+    pub event: Event,
+    pub programs: Vec<ProgramHandle>,
+}
+
+/// Opens an object, sets its global variables, and leaves out what keeps the program
+/// that was asked for from being loaded.
+pub(super) fn open(path: &Path, arguments: &Arguments) -> Result<Object, Failure> {
+    let mut object = arguments.kernel.open(path)?;
+    for given in &arguments.global {
+        let (name, value) = assignment("--global", given)?;
+        object.set_global(name, global_value(name, value)?)?;
+    }
+    if let Some(wanted) = &arguments.program {
+        object.entry_mut(wanted)?.set_autoload(true);
+        let names: Vec<_> = object
+            .entries()
+            .iter()
+            .map(|entry| entry.name().to_owned())
+            .collect();
+        for name in names {
+            if name != *wanted && object.program(&name).is_err() {
+                object.entry_mut(&name)?.set_autoload(false);
+            }
+        }
+    }
+    Ok(object)
+}
+
+/// A machine with the programs of an object in the world that was asked for.
+pub(super) fn machine(object: Object, arguments: &Arguments) -> Result<Vm, Failure> {
+    let mut vm = Vm::with_world(world(&arguments.world)?);
+    if let Some(btf) = arguments.kernel.btf()? {
+        vm.set_kernel_btf(btf);
+    }
+    vm.load(object)?;
+    Ok(vm)
+}
+
+/// The world that was asked for.
+pub(super) fn world(given: &WorldArguments) -> Result<World, Failure> {
+    let mut world = World::with_cpus(given.cpus);
+    world.random().seed(given.seed);
+    if let Some(cpu) = given.cpu {
+        if cpu >= given.cpus {
+            let cpus = given.cpus;
+            return Err(Failure::bad(format!(
+                "--cpu {cpu}: there are {cpus} CPUs; see --cpus"
+            )));
+        }
+        world.set_cpu(cpu);
+    }
+    if let Some(ns) = given.ns {
+        world.clock().set_ns(ns);
+    }
+    let task = world.task();
+    if let Some(pid) = given.pid {
+        task.set_pid(pid);
+    }
+    if let Some(tid) = given.tid {
+        task.set_tid(tid);
+    }
+    if let Some(uid) = given.uid {
+        task.set_uid(uid);
+    }
+    if let Some(comm) = &given.comm {
+        task.set_comm(comm);
+    }
+    Ok(world)
+}
+
+/// The events that are to fire, each once, with their programs, and why some programs
+/// have none. `name` is an event that was asked for by name; otherwise each program's
+/// own fires.
+///
+/// # Errors
+/// No program has an event.
+pub(super) fn shots(
+    vm: &mut Vm,
+    arguments: &Arguments,
+    name: Option<&str>,
+) -> Result<(Vec<Shot>, Vec<Failure>), Failure> {
+    let mut shots: Vec<Shot> = Vec::new();
+    let mut failures = Vec::new();
+    for handle in select(vm, arguments.program.as_deref(), name)? {
+        let event = match event_of(vm, handle, name, arguments) {
+            Ok(event) => event,
+            Err(failure) => {
+                failures.push(failure);
+                continue;
+            }
+        };
+        // Bytes and packets mean something else to each type of program.
+        match shots
+            .iter_mut()
+            .find(|shot| shot.event == event && event.layout().is_some())
+        {
+            Some(shot) => shot.programs.push(handle),
+            None => shots.push(Shot {
+                event,
+                programs: vec![handle],
+            }),
+        }
+    }
+    match (shots.is_empty(), failures.pop()) {
+        (true, Some(failure)) => Err(failure),
+        (_, last) => {
+            failures.extend(last);
+            Ok((shots, failures))
+        }
+    }
+}
+
+/// The event that a program runs on, with its fields set.
+fn event_of(
+    vm: &mut Vm,
+    handle: ProgramHandle,
+    name: Option<&str>,
+    arguments: &Arguments,
+) -> Result<Event, Failure> {
+    let program = vm.program(handle).cloned();
+    let program = program.ok_or_else(|| Failure::bad("no such program"))?;
+    let mut event = match &arguments.event.data {
+        Some(data) => Event::input(program.prog_type, bytes(data)?),
+        None => layout_of(vm, &program, name, arguments)?,
+    };
+    for given in &arguments.event.set {
+        event = event.assign(given)?;
+    }
+    Ok(event)
+}
+
+/// The programs that run: the one that was asked for, or those that `event` fires, or
+/// all.
+fn select(
+    vm: &Vm,
+    program: Option<&str>,
+    event: Option<&str>,
+) -> Result<Vec<ProgramHandle>, Failure> {
+    if let Some(name) = program {
+        return Ok(vec![vm.program_handle(name)?]);
+    }
+    let target = |handle: &ProgramHandle| vm.program(*handle)?.attach_target.as_deref();
+    let found: Vec<_> = vm
+        .handles()
+        .filter(|handle| event.is_none() || target(handle) == event)
+        .collect();
+    if found.is_empty() {
+        let all: Vec<_> = vm.programs().map(|program| program.name.as_str()).collect();
+        return Err(Failure::bad(match (event, all.as_slice()) {
+            (_, []) => "the object has no program that is loaded; name one".to_owned(),
+            (Some(event), all) => format!(
+                "no program is on event '{event}'; to run one on it nevertheless, name it: {}",
+                all.join(", ")
+            ),
+            (None, _) => "no program to run".to_owned(),
+        }));
+    }
+    Ok(found)
+}
+
+/// The event that a program runs on, all zero, from whatever knows its layout.
+fn layout_of(
+    vm: &mut Vm,
+    program: &Program,
+    name: Option<&str>,
+    arguments: &Arguments,
+) -> Result<Event, Failure> {
+    if let (Some(file), Some(name)) = (&arguments.event.format, name) {
+        return Ok(Event::tracepoint(format_file(
+            &file.display().to_string(),
+            name,
+        )?));
+    }
+    let own_types_only = arguments.kernel.btf.is_some();
+    match vm.event_for(program, name) {
+        Err(Error::Event(EventError::NoLayout { .. })) if !own_types_only => {}
+        known => return Ok(known?),
+    }
+    // What the object was not relocated for may still be known to this kernel.
+    if let Ok(Target::Kernel(btf)) = Target::file(KERNEL_BTF) {
+        vm.set_kernel_btf(btf);
+    }
+    let unknown = match vm.event_for(program, name) {
+        Err(Error::Event(unknown @ EventError::NoLayout { .. })) => unknown,
+        known => return Ok(known?),
+    };
+    let place = name
+        .or(program.attach_target.as_deref())
+        .unwrap_or_default();
+    if program.prog_type == ProgType::Tracepoint {
+        for tracefs in TRACEFS {
+            let file = format!("{tracefs}/events/{place}/format");
+            if Path::new(&file).exists() {
+                return Ok(Event::tracepoint(format_file(&file, place)?));
+            }
+        }
+    }
+    Err(unknown.into())
+}
+
+fn format_file(file: &str, event: &str) -> Result<Layout, Failure> {
+    let (group, _) = event.split_once('/').unwrap_or(("", event));
+    Ok(Layout::from_format(group, &read_text(file)?)?)
+}
+
+/// The bytes that `--data` means: a file's, or hexadecimal digits.
+fn bytes(given: &str) -> Result<Vec<u8>, Failure> {
+    let hex = parse_hex(given);
+    let path = Path::new(given);
+    if path.exists() {
+        return std::fs::read(path)
+            .map_err(|error| Failure::bad(format!("--data {given}: can't be read: {error}")));
+    }
+    hex.map_err(|error| {
+        Failure::bad(format!(
+            "--data {given}: no such file, and no hexadecimal digits: {error}"
+        ))
+    })
+}

@@ -1,0 +1,105 @@
+//! The event that a program waits for, by what its section name says.
+
+use super::attach_point::AttachPoint;
+use super::error::{Error, Result};
+use super::vm::Vm;
+use crate::program::Program;
+use crate::spec::context::Machine as Arch;
+use crate::spec::{AttachType, ProgType};
+use crate::vm::ProgramHandle;
+use crate::vm::events::{Event, EventError, Layout};
+
+/// Bytes of the packet that a program gets where none was given.
+const PACKET: usize = 64;
+
+impl Vm {
+    /// A firing of the place where a program is attached, everything in it zero: a
+    /// tracepoint by its fields, a raw tracepoint or a function by its arguments, a
+    /// packet of 64 bytes, or the context of the program's type.
+    ///
+    /// `place` is used instead of what the section name says, where it is given:
+    /// `group/name` of a tracepoint, a name for the others.
+    ///
+    /// # Errors
+    /// [`Error::Attach`] where neither says which event it is; those of
+    /// [`tracepoint`](Self::tracepoint) and [`function`](Self::function).
+    pub fn event_for(&self, program: &Program, place: Option<&str>) -> Result<Event> {
+        let mut aimed = program.clone();
+        if let Some(place) = place {
+            aimed.attach_target = Some(place.to_owned());
+        }
+        match AttachPoint::of(&aimed) {
+            None => Err(Error::Attach {
+                program: program.name.clone(),
+                why: format!(
+                    "its section '{}' does not say to what; name an event, such as \
+                     'syscalls/sys_enter_write'",
+                    program.section
+                ),
+            }),
+            Some(AttachPoint::Tracepoint(name)) => self.tracepoint(&name),
+            Some(AttachPoint::RawTracepoint(name)) => self.raw_tracepoint(&name),
+            Some(AttachPoint::Hook(prog_type, target)) => match target {
+                // The function that the kernel calls for a hook (`include/linux/bpf_lsm.h`).
+                Some(name) if prog_type == ProgType::Lsm => {
+                    self.function(&format!("bpf_lsm_{name}"))
+                }
+                Some(name) if takes_arguments(&aimed) => self.function(&name),
+                _ => context(prog_type),
+            },
+        }
+    }
+
+    /// A call of a kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm`
+    /// programs: its arguments by name, what it returns as `ret`.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] where no BTF knows the function.
+    pub fn function(&self, name: &str) -> Result<Event> {
+        let layout = match self.first_btf(|btf| Layout::of_function(btf, name)) {
+            Some(layout) => layout?,
+            None => {
+                return Err(Error::Event(EventError::NoLayout {
+                    event: name.to_owned(),
+                    tried: vec![
+                        format!("no BTF here has a function {name}"),
+                        "give the BTF of a kernel that has it".to_owned(),
+                    ],
+                }));
+            }
+        };
+        Ok(Event::function(layout))
+    }
+
+    /// The program of a handle.
+    #[must_use]
+    pub fn program(&self, handle: ProgramHandle) -> Option<&Program> {
+        self.images
+            .get(handle.index())
+            .map(|image| &**image.program())
+    }
+
+    /// The handles of all loaded programs, in the order of [`programs`](Self::programs).
+    pub fn handles(&self) -> impl Iterator<Item = ProgramHandle> + use<> {
+        (0..u32::try_from(self.images.len()).unwrap_or(u32::MAX)).map(ProgramHandle)
+    }
+}
+
+/// Whether a program gets the arguments of a kernel function.
+fn takes_arguments(program: &Program) -> bool {
+    let traces = matches!(
+        program.expected_attach_type,
+        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
+    );
+    program.prog_type == ProgType::Tracing && traces
+}
+
+/// What a program of this type gets where nothing more is said.
+fn context(prog_type: ProgType) -> Result<Event> {
+    let packet = Event::packet(vec![0; PACKET]);
+    if packet.accepts(prog_type) {
+        return Ok(packet);
+    }
+    // Types without fields, such as syscall, start with an empty context.
+    Ok(Event::context(prog_type, Arch::X86_64).unwrap_or_else(|_| Event::bytes(Vec::new())))
+}

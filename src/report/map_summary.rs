@@ -1,0 +1,131 @@
+//! A map's attributes, as an object declares them.
+
+use serde::Serialize;
+
+use crate::btf::Btf;
+use crate::program::{MapDef, MapOrigin, Pinning};
+
+/// What a map would be made from. Its fields are keys of `--json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct MapSummary {
+    /// Its name.
+    pub name: String,
+    /// Map type.
+    #[serde(rename = "type")]
+    pub map_type: &'static str,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value, of one CPU's for per-CPU types.
+    pub value_size: u32,
+    /// The most entries; bytes for ring buffers.
+    pub max_entries: u32,
+    /// `BPF_F_*`, without the prefix.
+    pub flags: Vec<String>,
+    /// `map_extra`.
+    pub extra: u64,
+    /// NUMA node of its memory, where one is asked for.
+    pub numa_node: Option<u32>,
+    /// Type of the keys as C writes it.
+    pub key_type: Option<String>,
+    /// Type of the values as C writes it.
+    pub value_type: Option<String>,
+    /// The shape of the maps in it, for maps of maps.
+    pub inner: Option<Box<Self>>,
+    /// How many entries it starts with.
+    pub initial: usize,
+    /// Whether user space can't change it once it is loaded.
+    pub frozen: bool,
+    /// Whether it is pinned by its name.
+    pub pinned: bool,
+    /// Whether it is made when the object is loaded.
+    pub autocreate: bool,
+    /// What it comes from: `declared`, `kconfig`, or the section whose data it holds.
+    pub origin: String,
+}
+
+impl MapSummary {
+    /// The attributes of a map, whose types are in `btf`.
+    #[must_use]
+    pub fn new(map: &MapDef, btf: Option<&Btf>) -> Self {
+        let type_name = |id| btf.zip(id).map(|(btf, id)| btf.type_name(id));
+        Self {
+            name: map.name.clone(),
+            map_type: map.map_type.name(),
+            key_size: map.key_size,
+            value_size: map.value_size,
+            max_entries: map.max_entries,
+            flags: map
+                .flags
+                .iter_names()
+                .map(|(name, _)| name.to_owned())
+                .collect(),
+            extra: map.extra,
+            numa_node: map
+                .flags
+                .contains(crate::spec::MapFlags::NUMA_NODE)
+                .then_some(map.numa_node),
+            key_type: type_name(map.key_type),
+            value_type: type_name(map.value_type),
+            inner: map
+                .inner
+                .as_ref()
+                .map(|inner| Box::new(Self::new(inner, btf))),
+            initial: map.initial.len(),
+            frozen: map.frozen,
+            pinned: map.pinning == Pinning::ByName,
+            autocreate: map.autocreate,
+            origin: match &map.origin {
+                MapOrigin::Declared => "declared".to_owned(),
+                MapOrigin::Kconfig => "kconfig".to_owned(),
+                MapOrigin::Section(section) | MapOrigin::StructOps(section) => section.clone(),
+            },
+        }
+    }
+
+    /// A row of a table: name, type, key, value, entries, the rest.
+    #[must_use]
+    pub(super) fn cells(&self) -> Vec<String> {
+        let sized = |what: &str, size: u32, ty: &Option<String>| match (size, ty) {
+            (0, _) => String::new(),
+            (size, Some(ty)) => format!("{what} {size} ({ty})"),
+            (size, None) => format!("{what} {size}"),
+        };
+        let mut rest = Vec::new();
+        if !self.flags.is_empty() {
+            rest.push(self.flags.join("|").to_lowercase());
+        }
+        if let Some(node) = self.numa_node {
+            rest.push(format!("NUMA node {node}"));
+        }
+        if self.extra != 0 {
+            rest.push(format!("extra {:#x}", self.extra));
+        }
+        if let Some(inner) = &self.inner {
+            let cells: Vec<_> = inner.cells().into_iter().skip(1).collect();
+            let cells: Vec<_> = cells.iter().filter(|cell| !cell.is_empty()).collect();
+            let cells: Vec<_> = cells.iter().map(|cell| cell.as_str()).collect();
+            rest.push(format!("of {}", cells.join(" ")));
+        }
+        // The one entry of a map of global data is told by its variables.
+        if self.initial > 0 && self.origin == "declared" {
+            rest.push(format!("{} initial", self.initial));
+        }
+        for (is, what) in [
+            (self.frozen, "frozen"),
+            (self.pinned, "pinned by name"),
+            (!self.autocreate, "not made"),
+        ] {
+            if is {
+                rest.push(what.to_owned());
+            }
+        }
+        vec![
+            self.name.clone(),
+            self.map_type.to_owned(),
+            sized("key", self.key_size, &self.key_type),
+            sized("value", self.value_size, &self.value_type),
+            format!("max {}", self.max_entries),
+            rest.join(", "),
+        ]
+    }
+}

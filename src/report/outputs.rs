@@ -1,0 +1,240 @@
+//! What programs gave out while they ran: lines, records, signals.
+
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::datum::{Datum, hex};
+use crate::btf::{Btf, Kind, Type};
+use crate::program::MapDef;
+use crate::util::TypeId;
+use crate::vm::Output;
+
+/// The types of the records that go through ring and perf buffers.
+///
+/// An object need not say them. A record is taken to be
+///
+/// 1. of the type that was given for its map ([`RecordTypes::set`]);
+/// 2. of the value type that the map declares, if that is a struct or union;
+/// 3. of the struct of the record's size that is called `event` or that a global
+///    variable points to, if there is one such struct: `const struct event *unused` is
+///    how authors keep the type in BTF.
+#[derive(Debug, Clone, Default)]
+pub struct RecordTypes {
+    btf: Option<Btf>,
+    of_map: FxHashMap<String, TypeId>,
+    kept: Vec<TypeId>,
+}
+
+impl RecordTypes {
+    /// The types that the maps of an object declare.
+    #[must_use]
+    pub fn new(btf: Option<&Btf>, maps: &[MapDef]) -> Self {
+        let mut types = Self {
+            btf: btf.cloned(),
+            ..Self::default()
+        };
+        let Some(btf) = btf else {
+            return types;
+        };
+        for map in maps {
+            if let Some(ty) = map.value_type
+                && btf.resolve(ty).is_ok_and(|ty| ty.kind().is_composite())
+            {
+                types.of_map.insert(map.name.clone(), ty);
+            }
+        }
+        let pointed_to = |variable: Type<'_>| {
+            let pointer = btf.resolve(variable.target_id()?).ok()?;
+            let target = btf.resolve(pointer.target_id()?).ok()?;
+            (pointer.kind() == Kind::Ptr && target.kind() == Kind::Struct).then_some(target.id())
+        };
+        let variables = btf.own_types().filter(|ty| ty.kind() == Kind::Var);
+        types.kept = variables.filter_map(pointed_to).collect();
+        types
+            .kept
+            .extend(btf.find("event", Kind::Struct).map(|ty| ty.id()));
+        types.kept.sort_unstable();
+        types.kept.dedup();
+        types
+    }
+
+    /// Says that the records of a map are of the type of this name, as C writes it
+    /// (`struct event`); whether there is one.
+    pub fn set(&mut self, map: &str, name: &str) -> bool {
+        let kinds: &[Kind] = match name.split_once(' ') {
+            Some(("struct", _)) => &[Kind::Struct],
+            Some(("union", _)) => &[Kind::Union],
+            _ => &[Kind::Typedef, Kind::Struct, Kind::Union, Kind::Int],
+        };
+        let bare = name.rsplit(' ').next().unwrap_or(name);
+        let found = self.btf.as_ref().and_then(|btf| {
+            kinds
+                .iter()
+                .find_map(|kind| btf.find(bare, *kind))
+                .map(|ty| ty.id())
+        });
+        if let Some(ty) = found {
+            self.of_map.insert(map.to_owned(), ty);
+        }
+        found.is_some()
+    }
+
+    /// The record, decoded if its type is known.
+    fn decode(&self, map: &str, data: &[u8]) -> Option<Datum> {
+        let btf = self.btf.as_ref()?;
+        let size_of = |ty| btf.size_of(ty).ok().map(|size| size as usize);
+        let known = self.of_map.get(map).copied();
+        let known = known.filter(|ty| size_of(*ty).is_some_and(|size| size <= data.len()));
+        let mut fitting = self
+            .kept
+            .iter()
+            .filter(|ty| size_of(**ty) == Some(data.len()));
+        let ty = match (known, fitting.next(), fitting.next()) {
+            (Some(ty), ..) => ty,
+            (None, Some(ty), None) => *ty,
+            _ => return None,
+        };
+        Some(Datum::new(Some(btf), Some(ty), data))
+    }
+}
+
+/// Something that a program gave out. Its fields are keys of `bpflab run --json`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OutputRow {
+    /// A line of `bpf_printk`.
+    Printk {
+        /// The line, without its end.
+        text: String,
+    },
+    /// A record for a ring or perf buffer.
+    Record {
+        /// The map.
+        map: String,
+        /// `ringbuf` or `perf`.
+        buffer: &'static str,
+        /// The CPU whose perf buffer got it.
+        cpu: Option<u32>,
+        /// Its length in bytes.
+        size: usize,
+        /// Its bytes in hexadecimal.
+        bytes: String,
+        /// The bytes decoded, if their type is known.
+        value: Option<Datum>,
+    },
+    /// A record that found no room.
+    Lost {
+        /// The map.
+        map: String,
+        /// What the program was told.
+        errno: String,
+    },
+    /// A signal for the current task.
+    Signal {
+        /// Its number.
+        signal: u32,
+    },
+}
+
+impl OutputRow {
+    /// What is shown of an output.
+    #[must_use]
+    pub fn new(output: &Output, types: &RecordTypes) -> Self {
+        let record = |map: &String, buffer, cpu, data: &[u8]| Self::Record {
+            map: map.clone(),
+            buffer,
+            cpu,
+            size: data.len(),
+            bytes: hex(data),
+            value: types.decode(map, data),
+        };
+        match output {
+            Output::Printk(text) => Self::Printk { text: text.clone() },
+            Output::Perf { map, cpu, data } => record(map, "perf", Some(*cpu), data),
+            Output::RingBuf { map, data } => record(map, "ringbuf", None, data),
+            Output::Lost { map, error } => Self::Lost {
+                map: map.clone(),
+                errno: error.to_string(),
+            },
+            Output::Signal(signal) => Self::Signal { signal: *signal },
+        }
+    }
+}
+
+impl fmt::Display for OutputRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Printk { text } => writeln!(f, "printk: {text}"),
+            Self::Record {
+                map,
+                cpu,
+                size,
+                bytes,
+                value,
+                ..
+            } => {
+                write!(f, "{map}")?;
+                if let Some(cpu) = cpu {
+                    write!(f, " (cpu {cpu})")?;
+                }
+                match value {
+                    Some(value) => writeln!(f, ": {value}"),
+                    None => writeln!(f, ": {size} bytes {bytes}"),
+                }
+            }
+            Self::Lost { map, errno } => writeln!(f, "{map}: a record was lost: {errno}"),
+            Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::{Builder, Encoding, Linkage, Member};
+    use crate::spec::MapType;
+
+    /// A struct of one number of `size` bytes.
+    fn record(builder: &mut Builder, name: &str, size: u8) -> TypeId {
+        let number = builder.int("number", size, Encoding::Unsigned);
+        let member = Member {
+            name: "n",
+            ty: number,
+            bit_offset: 0,
+            bitfield: None,
+        };
+        builder.structure(name, size.into(), &[member])
+    }
+
+    #[test]
+    fn a_record_is_of_the_type_that_fits() {
+        let mut builder = Builder::new();
+        record(&mut builder, "event", 4);
+        let kept = record(&mut builder, "started", 8);
+        let constant = builder.constant(kept);
+        let pointer = builder.ptr(constant);
+        builder.variable("unused", pointer, Linkage::Global);
+        let of_map = record(&mut builder, "of_map", 2);
+        let btf = builder.build().unwrap();
+        let mut map = MapDef::new("typed", MapType::Ringbuf, 0, 0, 4096);
+        map.value_type = Some(of_map);
+
+        let mut types = RecordTypes::new(Some(&btf), &[map]);
+        let shown = |types: &RecordTypes, map: &str, len: usize| {
+            let value = types.decode(map, &vec![1; len]);
+            value.map(|value| value.to_string())
+        };
+        assert_eq!(shown(&types, "any", 4).as_deref(), Some("{n: 16843009}"));
+        assert_eq!(
+            shown(&types, "any", 8).as_deref(),
+            Some("{n: 72340172838076673}")
+        );
+        assert_eq!(shown(&types, "any", 3), None);
+        // A map's own type may be followed by more.
+        assert_eq!(shown(&types, "typed", 4).as_deref(), Some("{n: 257}"));
+        assert!(types.set("typed", "struct event") && !types.set("typed", "struct nothing"));
+        assert_eq!(shown(&types, "typed", 8).as_deref(), Some("{n: 16843009}"));
+    }
+}

@@ -1,0 +1,315 @@
+//! Making maps, with the kernel's checks (`map_create`, `kernel/bpf/syscall.c`, and
+//! the `map_alloc_check` and `map_alloc` of each kind).
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::Map;
+use super::array::Array;
+use super::bloom::{self, Bloom};
+use super::hash::{self, Hash};
+use super::lpm::{self, Lpm};
+use super::of_maps::MapOfMaps;
+use super::perf_events::PerfEventArray;
+use super::placeholder::Placeholder;
+use super::programs::ProgArray;
+use super::queue::Queue;
+use super::ringbuf::RingBuf;
+use crate::program::MapDef;
+use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueRule, limits};
+use crate::util::Errno;
+
+/// A map that can't be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("map {map} ({map_type}): {problem}: {errno}")]
+pub struct MapError {
+    /// The map's name.
+    pub map: String,
+    /// Its type.
+    pub map_type: MapType,
+    /// Which attribute is wrong, and what is allowed.
+    pub problem: String,
+    /// What `bpf(BPF_MAP_CREATE)` says.
+    pub errno: Errno,
+}
+
+/// The most memory that a map may take, in bytes.
+const MEMORY_LIMIT: u128 = 4 << 30;
+
+/// Makes a map for a machine with `cpus` CPUs. Memory is taken as it is used; a map
+/// that could come to take more than 4 GiB is refused.
+///
+/// A perf event array of no entries gets one for each CPU, as libbpf makes it.
+///
+/// # Errors
+/// [`MapError`] with the kernel's errno.
+pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
+    let mut def = def.clone();
+    if def.map_type == MapType::PerfEventArray && def.max_entries == 0 {
+        def.max_entries = cpus;
+    }
+    let def = &def;
+    check(def, cpus).map_err(|(errno, problem)| MapError {
+        map: def.name.clone(),
+        map_type: def.map_type,
+        problem,
+        errno,
+    })?;
+    Ok(match def.map_type {
+        MapType::Array | MapType::PercpuArray => Arc::new(Array::new(def, cpus)),
+        MapType::Hash | MapType::PercpuHash | MapType::LruHash | MapType::LruPercpuHash => {
+            Arc::new(Hash::new(def, cpus))
+        }
+        MapType::LpmTrie => Arc::new(Lpm::new(def, cpus)),
+        MapType::ProgArray => Arc::new(ProgArray::new(def, cpus)),
+        MapType::PerfEventArray => Arc::new(PerfEventArray::new(def, cpus)),
+        MapType::Ringbuf => Arc::new(RingBuf::new(def, cpus)),
+        MapType::Queue | MapType::Stack => Arc::new(Queue::new(def, cpus)),
+        MapType::BloomFilter => Arc::new(Bloom::new(def, cpus)),
+        MapType::ArrayOfMaps | MapType::HashOfMaps => Arc::new(MapOfMaps::new(def, cpus)),
+        _ => Arc::new(Placeholder::new(def, cpus)),
+    })
+}
+
+/// An errno and what is wrong in words.
+type Refusal = (Errno, String);
+
+fn check(def: &MapDef, cpus: u32) -> Result<(), Refusal> {
+    check_flags(def)?;
+    check_sizes(def)?;
+    check_limits(def)?;
+    check_inner(def)?;
+    check_memory(def, cpus)
+}
+
+fn refuse(errno: Errno, problem: impl Into<String>) -> Result<(), Refusal> {
+    Err((errno, problem.into()))
+}
+
+fn check_flags(def: &MapDef) -> Result<(), Refusal> {
+    let (flags, info) = (def.flags, def.map_type.info());
+    let lru = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
+    if lru && flags.contains(MapFlags::NO_PREALLOC) {
+        return refuse(Errno::ENOTSUPP, "an LRU map can't have BPF_F_NO_PREALLOC");
+    }
+    let unknown = flags.difference(info.flags);
+    if !unknown.is_empty() {
+        let problem = format!(
+            "map_flags has {:#x}, which this type does not know",
+            unknown.bits()
+        );
+        return refuse(Errno::EINVAL, problem);
+    }
+    let missing = info.flags_needed.difference(flags);
+    if !missing.is_empty() {
+        let problem = format!("map_flags needs {:#x}", missing.bits());
+        return refuse(Errno::EINVAL, problem);
+    }
+    for both in [
+        MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG),
+        MapFlags::RDONLY.union(MapFlags::WRONLY),
+    ] {
+        if flags.contains(both) {
+            return refuse(
+                Errno::EINVAL,
+                "map_flags says both read-only and write-only",
+            );
+        }
+    }
+    let per_cpu = info.per_cpu || flags.contains(MapFlags::NO_COMMON_LRU);
+    if per_cpu && flags.contains(MapFlags::NUMA_NODE) {
+        return refuse(Errno::EINVAL, "a per-CPU map can't have BPF_F_NUMA_NODE");
+    }
+    let extra = match def.map_type {
+        MapType::BloomFilter => 0xf,
+        MapType::Arena => u64::MAX,
+        _ => 0,
+    };
+    if def.extra & !extra != 0 {
+        let problem = format!("map_extra is {:#x}, at most {extra:#x} allowed", def.extra);
+        return refuse(Errno::EINVAL, problem);
+    }
+    Ok(())
+}
+
+fn check_sizes(def: &MapDef) -> Result<(), Refusal> {
+    let info = def.map_type.info();
+    if !info.key.allows(def.key_size) {
+        let wanted = key_words(info.key);
+        let problem = format!("key_size is {}, {wanted} wanted", def.key_size);
+        return refuse(Errno::EINVAL, problem);
+    }
+    if !info.value.allows(def.value_size) {
+        let wanted = value_words(info.value);
+        let problem = format!("value_size is {}, {wanted} wanted", def.value_size);
+        return refuse(Errno::EINVAL, problem);
+    }
+    if !info.entries.allows(def.max_entries, limits::PAGE_SIZE) {
+        let wanted = entries_words(info.entries);
+        let problem = format!("max_entries is {}, {wanted} wanted", def.max_entries);
+        return refuse(Errno::EINVAL, problem);
+    }
+    Ok(())
+}
+
+fn key_words(rule: KeyRule) -> &'static str {
+    match rule {
+        KeyRule::None => "0 (no key)",
+        KeyRule::U32 => "4",
+        KeyRule::Any => "at least 1",
+        KeyRule::Lpm => "5 to 260 (a u32 and 1 to 256 bytes of prefix)",
+        KeyRule::CgroupId => "8 or 16",
+    }
+}
+
+fn value_words(rule: ValueRule) -> String {
+    match rule {
+        ValueRule::None => "0 (no value)".into(),
+        ValueRule::U32 => "4".into(),
+        ValueRule::U32OrU64 => "4 or 8".into(),
+        ValueRule::Any => "at least 1".into(),
+        ValueRule::Words => "a positive multiple of 8".into(),
+        ValueRule::UpTo(most) => format!("1 to {most}"),
+    }
+}
+
+fn entries_words(rule: EntriesRule) -> String {
+    match rule {
+        EntriesRule::Some => "at least 1".into(),
+        EntriesRule::Exactly(count) => count.to_string(),
+        EntriesRule::Pages => {
+            format!(
+                "a power of two that is a multiple of {} bytes",
+                limits::PAGE_SIZE
+            )
+        }
+    }
+}
+
+/// Bytes of `struct htab_elem` before the key (`kernel/bpf/hashtab.c`).
+const HTAB_ELEM: u64 = 48;
+/// Bytes of `struct lpm_trie_node` before the prefix (`kernel/bpf/lpm_trie.c`).
+const LPM_NODE: u32 = 40;
+
+/// What the kernel's allocators can't give.
+fn check_limits(def: &MapDef) -> Result<(), Refusal> {
+    let (key, value) = (u64::from(def.key_size), u64::from(def.value_size));
+    let per_cpu = u64::from(limits::PER_CPU_MAX);
+    if def.map_type.info().per_cpu && value.next_multiple_of(8) > per_cpu {
+        let problem = format!("value_size is {value}, at most {per_cpu} per CPU allowed");
+        return refuse(Errno::E2BIG, problem);
+    }
+    let kmalloc = u64::from(limits::KMALLOC_MAX);
+    match def.map_type {
+        MapType::Array if value > u64::from(u32::MAX / 2) => refuse(
+            Errno::E2BIG,
+            format!("value_size is {value}, below 2 GiB allowed"),
+        ),
+        MapType::Hash
+        | MapType::PercpuHash
+        | MapType::LruHash
+        | MapType::LruPercpuHash
+        | MapType::HashOfMaps => {
+            if key + value >= kmalloc - HTAB_ELEM {
+                let problem = format!(
+                    "key and value have {} bytes, less than 4 MiB allowed",
+                    key + value
+                );
+                return refuse(Errno::E2BIG, problem);
+            }
+            if def.max_entries > 1 << 31 {
+                return refuse(Errno::E2BIG, "max_entries is above 2147483648");
+            }
+            Ok(())
+        }
+        MapType::LpmTrie
+            if def.value_size > limits::KMALLOC_MAX - limits::LPM_MAX_PREFIX_BYTES - LPM_NODE =>
+        {
+            refuse(
+                Errno::EINVAL,
+                format!("value_size is {value}, less than 4 MiB allowed"),
+            )
+        }
+        MapType::Queue | MapType::Stack if value > kmalloc => refuse(
+            Errno::E2BIG,
+            format!("value_size is {value}, at most 4 MiB allowed"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The shape of inner maps (`bpf_map_meta_alloc`, `kernel/bpf/map_in_map.c`).
+fn check_inner(def: &MapDef) -> Result<(), Refusal> {
+    if !def.map_type.holds_maps() {
+        return Ok(());
+    }
+    let Some(inner) = def.inner.as_deref() else {
+        return refuse(
+            Errno::EBADF,
+            "it does not say which maps it holds (`values` in C)",
+        );
+    };
+    match inner.map_type {
+        MapType::ArrayOfMaps | MapType::HashOfMaps => refuse(
+            Errno::EINVAL,
+            "the maps that it holds can't hold maps themselves",
+        ),
+        MapType::ProgArray
+        | MapType::CgroupStorage
+        | MapType::PercpuCgroupStorage
+        | MapType::StructOps => {
+            let problem = format!("it can't hold maps of type {}", inner.map_type);
+            refuse(Errno::ENOTSUPP, problem)
+        }
+        _ => check_flags(inner)
+            .and_then(|()| check_sizes(inner))
+            .and_then(|()| check_limits(inner))
+            .map_err(|(errno, problem)| (errno, format!("in the maps that it holds, {problem}"))),
+    }
+}
+
+/// Bytes that a map takes when all of it is used.
+fn memory(def: &MapDef, cpus: u32) -> u128 {
+    let (entries, cpus) = (u128::from(def.max_entries), u128::from(cpus));
+    let value = u128::from(def.value_size.next_multiple_of(8));
+    let key = u128::from(def.key_size.next_multiple_of(8));
+    let values = if def.map_type.info().per_cpu {
+        value * cpus
+    } else {
+        value
+    };
+    match def.map_type {
+        MapType::Array | MapType::PercpuArray => entries * values,
+        MapType::ProgArray | MapType::PerfEventArray => entries * 8,
+        MapType::Hash | MapType::PercpuHash | MapType::LruHash | MapType::LruPercpuHash => {
+            // A slot's links and its share of the buckets besides key and value.
+            hash::slots(def, u32::try_from(cpus).unwrap_or(u32::MAX)) as u128 * (key + values + 32)
+        }
+        MapType::LpmTrie => lpm::slots(def) as u128 * (key + value + 1),
+        MapType::Ringbuf => 2 * entries,
+        MapType::Queue | MapType::Stack => entries * u128::from(def.value_size),
+        MapType::BloomFilter => u128::from(bloom::mask(def)) / 8,
+        // The others take memory as entries come.
+        _ => 0,
+    }
+}
+
+fn check_memory(def: &MapDef, cpus: u32) -> Result<(), Refusal> {
+    let bytes = memory(def, cpus);
+    let problem = || format!("it would take {} MiB of memory", bytes >> 20);
+    if bytes > MEMORY_LIMIT {
+        return refuse(
+            Errno::ENOMEM,
+            format!("{}, at most 4096 allowed", problem()),
+        );
+    }
+    // Asked for and given back, so that a machine without it says so here.
+    let there = usize::try_from(bytes).ok();
+    let there = there.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    if there {
+        Ok(())
+    } else {
+        refuse(Errno::ENOMEM, problem())
+    }
+}

@@ -1,0 +1,138 @@
+//! Arrays and hashes of maps (`kernel/bpf/map_in_map.c`).
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::super::handle::MapHandle;
+use super::base::{Base, Mode};
+use super::{Kind, Map};
+use crate::program::MapDef;
+use crate::spec::{MapFlags, MapType, UpdateFlags};
+use crate::util::Errno;
+
+/// `BPF_MAP_TYPE_ARRAY_OF_MAPS` and `BPF_MAP_TYPE_HASH_OF_MAPS`. User space reads
+/// a map's handle as its id, and puts a map in with [`set`](Self::set), there
+/// being no file descriptors.
+#[derive(Debug)]
+pub struct MapOfMaps {
+    base: Base,
+    /// Keys are indices.
+    array: bool,
+    inner: Mutex<BTreeMap<Vec<u8>, MapHandle>>,
+}
+
+/// Whether a map may stand where `shape` is wanted (`bpf_map_meta_equal`,
+/// `kernel/bpf/map_in_map.c`; for arrays `array_map_meta_equal`).
+fn same_shape(shape: &MapDef, inner: &MapDef) -> bool {
+    let alike = shape.map_type == inner.map_type
+        && shape.key_size == inner.key_size
+        && shape.value_size == inner.value_size
+        && shape.flags == inner.flags;
+    let any_length = shape.map_type != MapType::Array || shape.flags.contains(MapFlags::INNER_MAP);
+    alike && (any_length || shape.max_entries == inner.max_entries)
+}
+
+impl MapOfMaps {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        Self {
+            base: Base::new(def, cpus),
+            array: def.map_type == MapType::ArrayOfMaps,
+            inner: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, MapHandle>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The map under a key.
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<MapHandle> {
+        self.lock().get(key).copied()
+    }
+
+    /// Puts a map that `def` describes under a key.
+    ///
+    /// # Errors
+    /// `EINVAL` where it has another shape than the maps that go in here, and for
+    /// flags; `E2BIG` past the end or when full; `EEXIST` and `ENOENT` by flag;
+    /// `EPERM` where user space may not write.
+    pub fn set(
+        &self,
+        key: &[u8],
+        inner: MapHandle,
+        def: &MapDef,
+        flags: UpdateFlags,
+    ) -> Result<(), Errno> {
+        self.base.user_writes()?;
+        self.check_update(key, flags)?;
+        let shape = self.base.def().inner.as_deref();
+        if !shape.is_some_and(|shape| same_shape(shape, def)) {
+            return Err(Errno::EINVAL);
+        }
+        let mut there = self.lock();
+        if !self.array {
+            let exists = there.contains_key(key);
+            Mode::of(flags)?.check(exists)?;
+            if !exists && there.len() >= self.base.def().max_entries as usize {
+                return Err(Errno::E2BIG);
+            }
+        }
+        there.insert(key.to_vec(), inner);
+        Ok(())
+    }
+
+    fn check_update(&self, key: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        if self.array {
+            self.base.slot_for_update(key, flags).map(drop)
+        } else {
+            Mode::of(flags)?;
+            self.base.check_key(key)
+        }
+    }
+}
+
+impl Map for MapOfMaps {
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn kind(&self) -> Kind<'_> {
+        Kind::MapOfMaps(self)
+    }
+
+    fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        let map = self.get(key).ok_or(Errno::ENOENT)?;
+        Ok(map.0.to_le_bytes().to_vec())
+    }
+
+    /// No number is a map's file descriptor here.
+    fn sys_update(&self, key: &[u8], _value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        self.check_update(key, flags)?;
+        Err(Errno::EBADF)
+    }
+
+    fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
+        if self.array {
+            self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
+        }
+        self.lock().remove(key).map(drop).ok_or(Errno::ENOENT)
+    }
+
+    fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        if self.array {
+            return self.base.next_index(key);
+        }
+        let there = self.lock();
+        let from = match key.filter(|key| there.contains_key(*key)) {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Unbounded,
+        };
+        let mut after = there.range::<[u8], _>((from, Bound::Unbounded));
+        after
+            .next()
+            .map(|(key, _)| key.clone())
+            .ok_or(Errno::ENOENT)
+    }
+}

@@ -1,0 +1,81 @@
+//! Arrays of programs to tail-call (`prog_array_map_ops`, `kernel/bpf/arraymap.c`).
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::super::handle::ProgramHandle;
+use super::base::Base;
+use super::{Kind, Map};
+use crate::program::MapDef;
+use crate::spec::UpdateFlags;
+use crate::util::Errno;
+
+/// `BPF_MAP_TYPE_PROG_ARRAY`. User space reads a program's handle as its id; it
+/// puts a program in with [`set`](Self::set), there being no file descriptors.
+#[derive(Debug)]
+pub struct ProgArray {
+    base: Base,
+    slots: Mutex<Vec<Option<ProgramHandle>>>,
+}
+
+impl ProgArray {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        Self {
+            base: Base::new(def, cpus),
+            slots: Mutex::new(vec![None; def.max_entries as usize]),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<ProgramHandle>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program in a slot; `None` where it is empty or there is no such slot.
+    #[must_use]
+    pub fn get(&self, index: u32) -> Option<ProgramHandle> {
+        self.lock().get(index as usize).copied().flatten()
+    }
+
+    /// Puts a program into a slot.
+    ///
+    /// # Errors
+    /// `E2BIG` past the end, `EPERM` where user space may not write.
+    pub fn set(&self, index: u32, program: ProgramHandle) -> Result<(), Errno> {
+        self.base.user_writes()?;
+        let mut slots = self.lock();
+        let slot = slots.get_mut(index as usize).ok_or(Errno::E2BIG)?;
+        *slot = Some(program);
+        Ok(())
+    }
+}
+
+impl Map for ProgArray {
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn kind(&self) -> Kind<'_> {
+        Kind::ProgArray(self)
+    }
+
+    fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        let program = self.get(Base::index(key)?).ok_or(Errno::ENOENT)?;
+        Ok(program.0.to_le_bytes().to_vec())
+    }
+
+    /// No number is a program's file descriptor here.
+    fn sys_update(&self, key: &[u8], _value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        self.base.slot_for_update(key, flags)?;
+        Err(Errno::EBADF)
+    }
+
+    fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
+        let index = Base::index(key)? as usize;
+        let mut slots = self.lock();
+        let slot = slots.get_mut(index).ok_or(Errno::E2BIG)?;
+        slot.take().map(drop).ok_or(Errno::ENOENT)
+    }
+
+    fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        self.base.next_index(key)
+    }
+}

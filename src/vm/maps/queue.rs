@@ -1,0 +1,146 @@
+//! Queues and stacks (`kernel/bpf/queue_stack_maps.c`).
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::base::Base;
+use super::{Kind, Map};
+use crate::program::MapDef;
+use crate::spec::{MapType, UpdateFlags};
+use crate::util::Errno;
+
+/// `BPF_MAP_TYPE_QUEUE` and `BPF_MAP_TYPE_STACK`.
+#[derive(Debug)]
+pub struct Queue {
+    base: Base,
+    /// The newest goes first.
+    stack: bool,
+    ring: Mutex<Ring>,
+}
+
+/// Values one behind the other in a ring of `max_entries` places.
+#[derive(Debug)]
+struct Ring {
+    bytes: Vec<u8>,
+    /// Place of the oldest value.
+    first: usize,
+    len: usize,
+}
+
+impl Queue {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        Self {
+            base: Base::new(def, cpus),
+            stack: def.map_type == MapType::Stack,
+            ring: Mutex::new(Ring {
+                bytes: vec![0; def.max_entries as usize * def.value_size as usize],
+                first: 0,
+                len: 0,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the `n`th oldest value.
+    fn place(&self, ring: &Ring, n: usize) -> std::ops::Range<usize> {
+        let (count, size) = (self.base.def().max_entries, self.base.def().value_size);
+        let place = (ring.first + n) % count.max(1) as usize * size as usize;
+        place..place + size as usize
+    }
+
+    /// Adds a value. `BPF_EXIST` drops the oldest one where there is no room.
+    ///
+    /// # Errors
+    /// `E2BIG` where there is no room, `EINVAL` for other flags.
+    pub fn push(&self, value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        if flags.contains(UpdateFlags::NOEXIST) || flags.bits() > UpdateFlags::EXIST.bits() {
+            return Err(Errno::EINVAL);
+        }
+        self.base.check_value(value)?;
+        let count = self.base.def().max_entries as usize;
+        let mut ring = self.lock();
+        if ring.len == count {
+            if !flags.contains(UpdateFlags::EXIST) {
+                return Err(Errno::E2BIG);
+            }
+            ring.first = (ring.first + 1) % count;
+            ring.len -= 1;
+        }
+        let place = self.place(&ring, ring.len);
+        let slot = ring.bytes.get_mut(place).ok_or(Errno::EINVAL)?;
+        slot.copy_from_slice(value);
+        ring.len += 1;
+        Ok(())
+    }
+
+    /// The next value, which stays.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none.
+    pub fn peek(&self) -> Result<Vec<u8>, Errno> {
+        self.next(&self.lock())
+    }
+
+    /// Takes the next value.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none.
+    pub fn pop(&self) -> Result<Vec<u8>, Errno> {
+        let mut ring = self.lock();
+        let value = self.next(&ring)?;
+        if !self.stack {
+            ring.first = (ring.first + 1) % self.base.def().max_entries.max(1) as usize;
+        }
+        ring.len -= 1;
+        Ok(value)
+    }
+
+    fn next(&self, ring: &Ring) -> Result<Vec<u8>, Errno> {
+        let last = ring.len.checked_sub(1).ok_or(Errno::ENOENT)?;
+        let place = self.place(ring, if self.stack { last } else { 0 });
+        ring.bytes
+            .get(place)
+            .map(<[u8]>::to_vec)
+            .ok_or(Errno::ENOENT)
+    }
+
+    /// All values in the order in which they would be popped.
+    #[must_use]
+    pub fn values(&self) -> Vec<Vec<u8>> {
+        let ring = self.lock();
+        let oldest_first = (0..ring.len).filter_map(|n| ring.bytes.get(self.place(&ring, n)));
+        let mut values: Vec<_> = oldest_first.map(<[u8]>::to_vec).collect();
+        if self.stack {
+            values.reverse();
+        }
+        values
+    }
+}
+
+impl Map for Queue {
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn kind(&self) -> Kind<'_> {
+        Kind::Queue(self)
+    }
+
+    fn sys_lookup(&self, _key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.peek()
+    }
+
+    fn sys_update(&self, _key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        self.push(value, flags)
+    }
+
+    fn sys_delete(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn sys_next_key(&self, _key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        Err(Errno::EINVAL)
+    }
+}

@@ -1,0 +1,218 @@
+//! The ring buffer (`kernel/bpf/ringbuf.c`).
+//!
+//! Two positions count bytes and never wrap: the producers' and the consumer's. A
+//! record is a header of 8 bytes and its data, rounded up to 8. The header's first
+//! word is the data's length, with bit 31 set while the record is being written
+//! and bit 30 where it was discarded. Records are consumed in the order in which
+//! they were reserved: one that is still being written holds up those behind it.
+//!
+//! The kernel maps the data area twice, one copy behind the other, so that a record
+//! that reaches over its end is one piece. Here the area has twice its size, and
+//! such a record simply reaches into the second half.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::super::memory::SharedBytes;
+use super::base::Base;
+use super::{Kind, Map};
+use crate::program::MapDef;
+use crate::spec::{RingbufFlags, UpdateFlags, limits};
+use crate::util::Errno;
+
+/// `BPF_MAP_TYPE_RINGBUF`.
+#[derive(Debug)]
+pub struct RingBuf {
+    base: Base,
+    /// Bytes of data, a power of two.
+    size: u64,
+    area: Arc<SharedBytes>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Where the consumer reads next.
+    consumer: u64,
+    /// Where the next record will be.
+    producer: u64,
+    /// The oldest record that may still be being written.
+    pending: u64,
+    /// Times that a sleeping consumer was woken.
+    wakeups: u64,
+}
+
+/// A record that a producer has reserved: where its data is in the area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// Offset of the data's first byte.
+    pub at: usize,
+    /// Bytes of data.
+    pub len: usize,
+}
+
+const HEADER: u64 = limits::RINGBUF_HEADER as u64;
+const BUSY: u64 = limits::RINGBUF_BUSY as u64;
+const DISCARD: u64 = limits::RINGBUF_DISCARD as u64;
+
+/// Bytes that a record of this header takes.
+const fn span(header: u64) -> u64 {
+    ((header & !(BUSY | DISCARD)) + HEADER).next_multiple_of(8)
+}
+
+impl RingBuf {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        let size = u64::from(def.max_entries);
+        Self {
+            base: Base::new(def, cpus),
+            size,
+            area: Arc::new(SharedBytes::zeroed(def.max_entries as usize * 2)),
+            state: Mutex::new(State::default()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The data area; records lie in it as [`Record`] says.
+    #[must_use]
+    pub const fn area(&self) -> &Arc<SharedBytes> {
+        &self.area
+    }
+
+    /// Where a position is in the area.
+    fn offset(&self, position: u64) -> usize {
+        usize::try_from(position & (self.size - 1)).unwrap_or_default()
+    }
+
+    /// The first word of the header at a position. Whoever sees a committed
+    /// record in it sees the record's data, too.
+    fn header(&self, position: u64) -> u64 {
+        let at = self.offset(position);
+        self.area.update(at, 4, |header| header).unwrap_or(BUSY)
+    }
+
+    /// Reserves a record of `size` bytes, to be committed; `None` where there is
+    /// no room for it (`__bpf_ringbuf_reserve`). Its bytes are what was there.
+    #[must_use]
+    pub fn reserve(&self, size: u64) -> Option<Record> {
+        if size > u64::from(limits::RINGBUF_MAX_RECORD) || span(size) > self.size {
+            return None;
+        }
+        let mut state = self.lock();
+        while state.pending < state.producer {
+            let header = self.header(state.pending);
+            if header & BUSY != 0 {
+                break;
+            }
+            state.pending += span(header);
+        }
+        // One byte stays free, so that a full ring differs from an empty one.
+        let end = state.producer + span(size);
+        let mask = self.size - 1;
+        if end - state.consumer > mask || end - state.pending > mask {
+            return None;
+        }
+        let at = self.offset(state.producer);
+        self.area.store(at, 4, size | BUSY)?;
+        self.area
+            .store(at + 4, 4, at as u64 / u64::from(limits::PAGE_SIZE))?;
+        state.producer = end;
+        Some(Record {
+            at: at + limits::RINGBUF_HEADER as usize,
+            len: usize::try_from(size).ok()?,
+        })
+    }
+
+    /// Hands a reserved record to the consumer, or drops it
+    /// (`bpf_ringbuf_commit`). True where this wakes a sleeping consumer: it has
+    /// read everything before this record, or the flags say so.
+    pub fn commit(&self, record: Record, flags: RingbufFlags, discard: bool) -> bool {
+        let at = record.at.saturating_sub(limits::RINGBUF_HEADER as usize);
+        let flag = if discard { DISCARD } else { 0 };
+        self.area.update(at, 4, |header| header & !BUSY | flag);
+        let mut state = self.lock();
+        let caught_up = self.offset(state.consumer) == at;
+        let wakes = flags.contains(RingbufFlags::FORCE_WAKEUP)
+            || caught_up && !flags.contains(RingbufFlags::NO_WAKEUP);
+        state.wakeups += u64::from(wakes);
+        wakes
+    }
+
+    /// Takes all records that are ready, oldest first, as a consumer does.
+    #[must_use]
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        let mut records = Vec::new();
+        let mut state = self.lock();
+        while state.consumer < state.producer {
+            let header = self.header(state.consumer);
+            if header & BUSY != 0 {
+                break;
+            }
+            if header & DISCARD == 0 {
+                let at = self.offset(state.consumer) + limits::RINGBUF_HEADER as usize;
+                let len = usize::try_from(header).unwrap_or_default();
+                records.extend(self.area.copy(at, len));
+            }
+            state.consumer += span(header);
+        }
+        records
+    }
+
+    /// Bytes of data that the ring has room for, headers included.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Where the consumer reads next, in bytes since the beginning.
+    #[must_use]
+    pub fn consumer_position(&self) -> u64 {
+        self.lock().consumer
+    }
+
+    /// Where the next record will be, in bytes since the beginning.
+    #[must_use]
+    pub fn producer_position(&self) -> u64 {
+        self.lock().producer
+    }
+
+    /// Bytes between the two positions, records that are being written included.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        let state = self.lock();
+        state.producer - state.consumer
+    }
+
+    /// How often a consumer that sleeps in `epoll_wait` has been woken.
+    #[must_use]
+    pub fn wakeups(&self) -> u64 {
+        self.lock().wakeups
+    }
+}
+
+impl Map for RingBuf {
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn kind(&self) -> Kind<'_> {
+        Kind::RingBuf(self)
+    }
+
+    fn sys_lookup(&self, _key: &[u8]) -> Result<Vec<u8>, Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn sys_update(&self, _key: &[u8], _value: &[u8], _flags: UpdateFlags) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn sys_delete(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn sys_next_key(&self, _key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+}

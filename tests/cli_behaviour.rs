@@ -1,0 +1,211 @@
+//! What transcripts can't show: help, closed pipes, files that only some machines have.
+
+#[path = "cli/command.rs"]
+mod command;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use bpflab::btf::{Builder, Encoding, Member};
+use command::{bpflab, run};
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("text")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("text")
+}
+
+/// A file of these bytes that goes away with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("bpflab-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).expect("a file");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a path")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn every_verb_has_help_with_examples() {
+    let output = run(["--help"], "");
+    assert_eq!(output.status.code(), Some(0));
+    let verbs = stdout(&output)
+        .lines()
+        .skip_while(|line| *line != "Commands:");
+    let verbs = verbs.skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<_> = verbs
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(verbs.contains(&"run"), "{verbs:?}");
+    for verb in verbs.into_iter().filter(|verb| *verb != "help") {
+        let output = run([verb, "--help"], "");
+        assert_eq!(output.status.code(), Some(0), "{verb}");
+        let help = stdout(&output);
+        assert!(help.contains("Examples:\n  "), "{verb}: {help}");
+        assert!(help.contains("--json"), "{verb}: {help}");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let output = run(["--version"], "");
+    assert_eq!(
+        stdout(&output),
+        concat!("bpflab ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn bad_usage_is_told_in_both_forms() {
+    let output = run(["inspekt", "x.o"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("a similar subcommand exists: 'inspect'"));
+    let output = run(["inspect", "--json"], "");
+    assert_eq!(output.status.code(), Some(2));
+    let json: serde_json::Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    assert_eq!(json["exit_code"], 2);
+    assert!(
+        json["error"]
+            .as_str()
+            .is_some_and(|text| text.contains("<OBJ>"))
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let arguments = ["disasm", "--json", "tests/objects/map_kinds.bpf.o"];
+    let mut child = bpflab()
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    for arguments in [
+        &["run", "--help"][..],
+        &["inspect", "nothing.o"],
+        &["inspect"],
+    ] {
+        let output = run(arguments, "");
+        assert!(
+            !output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_of_btf_alone_is_printed_as_c() {
+    let mut builder = Builder::new();
+    let int = builder.int("int", 4, Encoding::Signed);
+    let member = Member {
+        name: "answer",
+        ty: int,
+        bit_offset: 0,
+        bitfield: None,
+    };
+    builder.structure("question", 4, &[member]);
+    let btf = builder.build().expect("BTF");
+    let file = Scratch::new("question.btf", &btf.to_bytes());
+    let output = run(["inspect", "--btf-c", file.path()], "");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("struct question {\n\tint answer;\n};"));
+
+    // A module's types build on the kernel's.
+    let mut module = Builder::split(&btf);
+    let pointer = module.ptr(int);
+    module.typedef("int_pointer", pointer);
+    let split = module.build().expect("split BTF");
+    let module = Scratch::new("module.btf", &split.to_bytes());
+    let output = run(
+        ["inspect", "--btf-c", module.path(), "--btf", file.path()],
+        "",
+    );
+    assert!(
+        stdout(&output).contains("typedef int *int_pointer;"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_suites_order_of_arguments_is_understood() {
+    // r0 = *(u16 *)(r1 + 1); r0 += r2; exit
+    let program = "69 10 01 00 00 00 00 00 0f 20 00 00 00 00 00 00 95 00 00 00 00 00 00 00\n";
+    let output = run(["aa 01 02", "conformance-plugin"], program);
+    assert_eq!((stdout(&output), output.status.code()), ("204\n", Some(0)));
+    let output = run(["conformance-plugin", "aa 01 02"], program);
+    assert_eq!(stdout(&output), "204\n");
+}
+
+#[test]
+fn the_plugin_fails_where_a_program_does() {
+    // Reads behind the memory.
+    let program = "79 10 00 00 00 00 00 00 95 00 00 00 00 00 00 00";
+    let output = run(["conformance-plugin", "aa"], program);
+    assert_eq!((stdout(&output), output.status.code()), ("", Some(1)));
+    assert!(
+        stderr(&output).contains("7 bytes past its end"),
+        "{}",
+        stderr(&output)
+    );
+    for (memory, program) in [("a", "95"), ("", "xyz"), ("", ""), ("", "9500000000")] {
+        let output = run(["conformance-plugin", memory], program);
+        assert_eq!(output.status.code(), Some(2), "{memory} {program}");
+    }
+}
+
+#[test]
+fn the_plugin_takes_elf_files() {
+    let object = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/license_none.bpf.o"
+    );
+    let bytes = std::fs::read(object).expect("an object");
+    let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x} ").expect("a string");
+        hex
+    });
+    let output = run(["conformance-plugin", "--elf"], &hex);
+    assert_eq!(stdout(&output), "0\n", "{}", stderr(&output));
+}
+
+#[test]
+fn the_tracefs_format_of_an_event_is_enough() {
+    let format = "name: request\nID: 7\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:int nr;\toffset:8;\tsize:4;\tsigned:1;\n\
+        \tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n\n\
+        print fmt: \"\"\n";
+    let file = Scratch::new("format", format.as_bytes());
+    let object = "examples/bpf/write_hist.bpf.o";
+    let event = ["--event", "app/request", "--format", file.path()];
+    let set = ["--set", "args=[0, 0, 70000]", "--json", "--btf", "own"];
+    let arguments = [&["run", object, "count_write"][..], &event, &set].concat();
+    let output = run(arguments, "");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("\"entries\":[{\"key\":16,\"value\":1}]"));
+}
