@@ -23,7 +23,8 @@ pub struct Machine {
     /// The mocked outside.
     pub world: World,
     maps: Vec<LoadedMap>,
-    by_address: FxHashMap<u64, MapHandle>,
+    /// For each region of the address space the map that it stands for.
+    by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced.
     pub(super) mocks: FxHashMap<HelperId, Mock>,
     /// Memory that helpers lent to a program, by address: ring-buffer records.
@@ -40,8 +41,9 @@ struct LoadedMap {
     map: Arc<dyn Map>,
     /// What a program holds for the map itself.
     handle: Address,
-    /// Where element 0 of its values is.
-    values: Option<Address>,
+    /// Where element 0 of its values is, and how many bytes of address space
+    /// further the next is.
+    values: Option<(Address, u64)>,
 }
 
 /// A ring-buffer record that a program has reserved.
@@ -72,7 +74,7 @@ impl Machine {
             space: Space::new(),
             world,
             maps: Vec::new(),
-            by_address: FxHashMap::default(),
+            by_region: Vec::new(),
             mocks: FxHashMap::default(),
             lent: FxHashMap::default(),
             task: None,
@@ -99,12 +101,19 @@ impl Machine {
         let values = match map.slab() {
             Some(slab) => {
                 let region = Region::elements(format!("map value {name}"), slab.clone());
-                Some(self.space.insert(region.with_rights(rights))?)
+                let first = self.space.insert(region.with_rights(rights))?;
+                Some((first, Region::element_span(slab.value_size())))
             }
             None => None,
         };
         let id = MapHandle(u32::try_from(self.maps.len()).map_err(|_| SpaceFull)?);
-        self.by_address.insert(handle.register(), id);
+        let region = usize::from(handle.region());
+        if self.by_region.len() <= region {
+            self.by_region.resize(region + 1, None);
+        }
+        if let Some(slot) = self.by_region.get_mut(region) {
+            *slot = Some(id);
+        }
         self.maps.push(LoadedMap {
             map,
             handle,
@@ -137,15 +146,17 @@ impl Machine {
     /// The map that a register points to.
     #[must_use]
     pub fn map_at(&self, register: u64) -> Option<MapHandle> {
-        self.by_address.get(&register).copied()
+        let address = Address::from_register(register)?;
+        let id = (*self.by_region.get(usize::from(address.region()))?)?;
+        let loaded = self.maps.get(id.index())?;
+        (loaded.handle == address).then_some(id)
     }
 
     /// The address of an element's value.
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
-        let loaded = self.maps.get(map.index())?;
-        let size = loaded.map.slab()?.value_size();
-        Some(loaded.values?.plus(Region::element_offset(size, element)))
+        let (first, span) = self.maps.get(map.index())?.values?;
+        Some(first.plus(element as u64 * span))
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
@@ -239,12 +250,9 @@ impl Machine {
         self.current.as_ref()
     }
 
-    /// The program that runs now, to move its packet, and the memory it lies in.
-    pub(super) const fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
-        match &mut self.current {
-            Some(current) => Some((current, &mut self.space)),
-            None => None,
-        }
+    /// The program that runs now and the memory that its event lies in.
+    pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
+        Some((self.current.as_mut()?, &mut self.space))
     }
 
     /// A program of this type begins to run on an event.

@@ -230,19 +230,19 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_REUSEPORT]; }
             83 skb_ancestor_cgroup_id = none, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC CGROUP_SKB]; }
-            84 sk_lookup_tcp = socket::lookup,
+            84 sk_lookup_tcp = socket::sk_lookup_tcp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            85 sk_lookup_udp = socket::lookup,
+            85 sk_lookup_udp = socket::sk_lookup_udp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            86 sk_release = socket::release, "long " "void *sock" [] {
+            86 sk_release = socket::sk_release, "long " "void *sock" [] {
                 (PtrToBtfIdSockCommon|OBJ_RELEASE) -> Integer,
                     [] for [TC XDP CGROUP_SKB SK_SKB CGROUP_SOCK_ADDR SK_LOOKUP]; }
             87 map_push_elem = maps::push_elem, "long " "struct bpf_map *map, const void *value, u64 flags" [] {
@@ -261,15 +261,15 @@ macro_rules! for_each_helper {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            95 sk_fullsock = socket::fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
+            95 sk_fullsock = socket::sk_fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            96 tcp_sock = socket::none_such, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
+            96 tcp_sock = socket::tcp_sock, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToTcpSock|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB SOCK_OPS CGROUP_SOCKOPT]; }
             97 skb_ecn_set_ce = none, "long " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
-            98 get_listener_sock = socket::none_such, "struct bpf_sock *" "struct bpf_sock *sk" [] {
+            98 get_listener_sock = socket::get_listener_sock, "struct bpf_sock *" "struct bpf_sock *sk" [] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            99 skc_lookup_tcp = socket::lookup,
+            99 skc_lookup_tcp = socket::skc_lookup_tcp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSockCommon|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];

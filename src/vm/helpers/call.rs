@@ -13,6 +13,9 @@ use super::super::memory::AccessKind;
 /// Bytes that were copied out of memory; few of them cost no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
 
+/// What a body returns: r0, or why the program can't go on.
+pub type Returned = Result<u64, HelperProblem>;
+
 /// One call of a helper.
 pub struct Call<'a> {
     /// The machine it acts on.
@@ -58,6 +61,12 @@ impl Call<'_> {
         self.arg(n) as u32
     }
 
+    /// Argument `n` where the prototype says `int`: its low half, signed.
+    #[must_use]
+    pub fn arg_i32(&self, n: usize) -> i32 {
+        self.arg_u32(n).cast_signed()
+    }
+
     /// Argument `n` where the prototype says it is a size, a `u32`.
     #[must_use]
     pub fn size(&self, n: usize) -> usize {
@@ -69,11 +78,26 @@ impl Call<'_> {
     /// # Errors
     /// [`HelperProblem::Access`] unless all of them may be read.
     pub fn read(&self, n: usize, len: usize) -> Result<Bytes, HelperProblem> {
-        self.check(n, len, AccessKind::Read)?;
-        let mut bytes = Bytes::from_elem(0, len);
-        let read = self.machine.space.read_into(self.arg(n), &mut bytes);
-        read.map_err(|fault| HelperProblem::Access { arg: n, fault })?;
+        let mut bytes = Bytes::new();
+        self.read_into(n, len, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The same into `bytes`, which is empty: bytes that stay where they are cost
+    /// the shortest helpers least.
+    pub(super) fn read_into(
+        &self,
+        n: usize,
+        len: usize,
+        bytes: &mut Bytes,
+    ) -> Result<(), HelperProblem> {
+        if len > bytes.inline_size() {
+            // No memory is taken for bytes that are not there.
+            self.check(n, len, AccessKind::Read)?;
+        }
+        bytes.resize(len, 0);
+        let read = self.machine.space.read_into(self.arg(n), bytes);
+        read.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
     /// Copies bytes to where argument `n` points.
@@ -130,11 +154,7 @@ impl Call<'_> {
             .map(handle)
             .ok_or_else(|| self.wrong(n, "a map"))?;
         match map.kind() {
-            Kind::Placeholder => Err(HelperProblem::MapMissing {
-                arg: n,
-                map: map.def().name.clone(),
-                map_type: map.def().map_type,
-            }),
+            Kind::Placeholder => Err(missing(n, &**map)),
             _ => Ok(map),
         }
     }
@@ -160,7 +180,18 @@ impl Call<'_> {
     }
 }
 
+/// The error for a map of a type that is not implemented.
+#[cold]
+pub(super) fn missing(arg: usize, map: &dyn Map) -> HelperProblem {
+    HelperProblem::MapMissing {
+        arg,
+        map: map.def().name.clone(),
+        map_type: map.def().map_type,
+    }
+}
+
 /// The error for a map that a helper can't be called on.
+#[cold]
 pub(super) fn unfit(arg: usize, map: &dyn Map) -> HelperProblem {
     HelperProblem::MapType {
         arg,

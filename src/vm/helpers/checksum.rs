@@ -4,11 +4,8 @@
 //! A partial sum is a `u32` in one's complement: 0 only where nothing but zeros was
 //! added, all ones for any other zero.
 
-use super::call::Call;
+use super::call::{Call, Returned};
 use crate::util::Errno;
-use crate::vm::fault::HelperProblem;
-
-type Result = std::result::Result<u64, HelperProblem>;
 
 /// Adds two partial sums (`csum_add`).
 const fn add(left: u32, right: u32) -> u32 {
@@ -60,7 +57,7 @@ pub(super) const fn moved(checksum: u16, difference: u32) -> u16 {
 
 /// `(from, its size, to, its size, seed)`: what exchanging the one for the other adds
 /// to a checksum, in 16 bits. Linux 6.18 takes sizes of any kind.
-pub(super) fn csum_diff(call: &mut Call<'_>) -> Result {
+pub(super) fn csum_diff(call: &mut Call<'_>) -> Returned {
     let (from_len, to_len, seed) = (call.size(2), call.size(4), call.arg_u32(5));
     let (from, to) = (call.read(1, from_len)?, call.read(3, to_len)?);
     let sum = match (from_len, to_len) {
@@ -74,15 +71,15 @@ pub(super) fn csum_diff(call: &mut Call<'_>) -> Result {
 
 /// The kernel knows no checksum of the packets of a test run
 /// (`ip_summed` is `CHECKSUM_NONE`), so that there is none to update.
-pub(super) fn csum_update(_: &mut Call<'_>) -> Result {
+pub(super) fn csum_update(_: &mut Call<'_>) -> Returned {
     Ok(Errno::ENOTSUPP.to_ret())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
     use crate::spec::helpers::id;
+    use crate::vm::helpers::testing::Bench;
 
     fn words(words: [u32; 4]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()

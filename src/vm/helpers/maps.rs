@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
 use super::super::maps::{Kind, Map};
-use super::super::memory::{Region, Rights, SharedBytes};
-use super::call::{Call, unfit};
+use super::super::memory::{AccessKind, Region, Rights, SharedBytes};
+use super::call::{Bytes, Call, missing, unfit};
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
 
@@ -53,17 +53,23 @@ pub(super) fn lookup_elem(call: &mut Call<'_>) -> Result {
 /// An element as a program on `cpu` finds it.
 fn look_up(call: &Call<'_>, cpu: u32) -> Result {
     let handle = call.map_handle(1)?;
-    let map = call.map_of(1, handle)?;
-    let key = call.read(2, map.def().key_size as usize)?;
-    if let Kind::MapOfMaps(outer) = map.kind() {
-        let inner = outer
-            .get(&key)
-            .and_then(|inner| call.machine.map_address(inner));
-        return Ok(inner.unwrap_or_default());
-    }
+    let map = call
+        .machine
+        .map(handle)
+        .ok_or_else(|| call.wrong(1, "a map"))?;
+    let mut key = Bytes::new();
+    call.read_into(2, map.def().key_size as usize, &mut key)?;
     match map.lookup(cpu, &key) {
         Ok(element) => Ok(element_address(call, handle, element)),
-        Err(_) => Err(unfit(1, &**map)),
+        Err(_) => match map.kind() {
+            Kind::MapOfMaps(outer) => {
+                let inner = outer.get(&key);
+                let address = inner.and_then(|inner| call.machine.map_address(inner));
+                Ok(address.unwrap_or_default())
+            }
+            Kind::Placeholder => Err(missing(1, &**map)),
+            _ => Err(unfit(1, &**map)),
+        },
     }
 }
 
@@ -81,8 +87,9 @@ pub(super) fn lookup_percpu_elem(call: &mut Call<'_>) -> Result {
 
 pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
     let map = changed_map(call)?;
-    let key = call.read(2, map.def().key_size as usize)?;
-    let value = call.read(3, map.def().value_size as usize)?;
+    let (mut key, mut value) = (Bytes::new(), Bytes::new());
+    call.read_into(2, map.def().key_size as usize, &mut key)?;
+    call.read_into(3, map.def().value_size as usize, &mut value)?;
     let cpu = call.machine.world.cpu();
     finish(&*map, map.update(cpu, &key, &value, flags(call.arg(4))))
 }
@@ -109,7 +116,7 @@ pub(super) fn pop_elem(call: &mut Call<'_>) -> Result {
         Kind::Queue(queue) => {
             // Only what can be written is taken.
             let size = map.def().value_size as usize;
-            call.check(2, size, super::super::memory::AccessKind::Write)?;
+            call.check(2, size, AccessKind::Write)?;
             give_value(call, queue.pop(), size)
         }
         _ => Err(unfit(1, &*map)),

@@ -72,7 +72,9 @@ pub fn body(helper: HelperId) -> Option<Body> {
 /// [`HelperProblem`] when there is no body or an argument is not what it should be.
 pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
     // Out of the table while it runs: a mock has the whole machine at hand.
-    if let Some(mut mock) = call.machine.mocks.remove(&helper) {
+    if !call.machine.mocks.is_empty()
+        && let Some(mut mock) = call.machine.mocks.remove(&helper)
+    {
         let result = mock(call);
         call.machine.mocks.entry(helper).or_insert(mock);
         return result;

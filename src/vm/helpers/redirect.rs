@@ -1,12 +1,9 @@
 //! Helpers that send a packet elsewhere (`net/core/filter.c`, `include/linux/filter.h`).
 //! Nothing is sent here: what a test sees is the action that the program returns.
 
-use super::call::Call;
+use super::call::{Call, Returned};
 use super::packet;
 use crate::spec::{MapType, ProgType};
-use crate::vm::fault::HelperProblem;
-
-type Result = std::result::Result<u64, HelperProblem>;
 
 /// `XDP_ABORTED`.
 const XDP_ABORTED: u64 = 0;
@@ -26,7 +23,7 @@ const EXCLUDE_INGRESS: u64 = 1 << 4;
 const INGRESS: u64 = 1;
 
 /// `(interface, flags)`: the action that means it.
-pub(super) fn redirect(call: &mut Call<'_>) -> Result {
+pub(super) fn redirect(call: &mut Call<'_>) -> Returned {
     let flags = call.arg(2);
     Ok(match packet::prog_type(call) {
         Some(ProgType::Xdp) if flags != 0 => XDP_ABORTED,
@@ -37,7 +34,7 @@ pub(super) fn redirect(call: &mut Call<'_>) -> Result {
 }
 
 /// `(interface, flags)`: no flags are known.
-pub(super) fn redirect_peer(call: &mut Call<'_>) -> Result {
+pub(super) fn redirect_peer(call: &mut Call<'_>) -> Returned {
     Ok(match call.arg(2) {
         0 => TC_ACT_REDIRECT,
         _ => TC_ACT_SHOT,
@@ -46,7 +43,7 @@ pub(super) fn redirect_peer(call: &mut Call<'_>) -> Result {
 
 /// `(interface, parameters, their size, flags)`: no flags are known, and the
 /// parameters come whole or not at all.
-pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Result {
+pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
     /// `sizeof(struct bpf_redir_neigh)`.
     const PARAMETERS: u32 = 20;
     let size = call.arg_u32(3);
@@ -57,11 +54,13 @@ pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Result {
 }
 
 /// `(map, key, flags)`: on a miss the action that the flags name.
-pub(super) fn redirect_map(call: &mut Call<'_>) -> Result {
+pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
     let (key, flags) = (call.arg_u32(2), call.arg(3));
-    // Without `Call::map`: such a map has no more to it than what user space wrote.
-    let map = call.machine.map(call.map_handle(1)?);
-    let map = map.ok_or_else(|| call.wrong(1, "a map"))?;
+    let handle = call.map_handle(1)?;
+    let map = call
+        .machine
+        .map(handle)
+        .ok_or_else(|| call.wrong(1, "a map"))?;
     let known = match map.def().map_type {
         MapType::Devmap | MapType::DevmapHash => ACTIONS | BROADCAST | EXCLUDE_INGRESS,
         MapType::Cpumap | MapType::Xskmap => ACTIONS,
@@ -70,7 +69,7 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Result {
     if flags & !known != 0 {
         return Ok(XDP_ABORTED);
     }
-    let found = map.sys_lookup(&key.to_le_bytes()).is_ok();
+    let found = map.read(&key.to_le_bytes()).is_ok();
     Ok(match found || flags & BROADCAST != 0 {
         true => XDP_REDIRECT,
         false => flags & ACTIONS,
@@ -79,11 +78,11 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
     use crate::spec::UpdateFlags;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
+    use crate::vm::helpers::testing::Bench;
 
     #[test]
     fn actions_are_those_of_the_programs_type() {
@@ -120,6 +119,14 @@ mod tests {
         }
     }
 
+    /// A map whose only key is 1.
+    fn only_one(bench: &mut Bench, map_type: MapType) -> u64 {
+        let (address, _, map) = bench.map(map_type, 4, 4, 4);
+        let one = 1u32.to_le_bytes();
+        map.write(&one, &[0; 4], UpdateFlags::empty()).unwrap();
+        address
+    }
+
     #[test]
     fn a_miss_is_the_action_in_the_flags() {
         for (map_type, key, flags, want) in [
@@ -133,15 +140,13 @@ mod tests {
             (MapType::Xskmap, 1, BROADCAST, XDP_ABORTED),
         ] {
             let mut bench = Bench::new();
-            let (at, _, map) = bench.map(map_type, 4, 4, 4);
-            let written = map.sys_update(&[1, 0, 0, 0], &[7, 0, 0, 0], UpdateFlags::empty());
-            assert_eq!(written, Ok(()));
-            let returned = bench.ok(id::redirect_map, [at, key, flags]);
+            let map = only_one(&mut bench, map_type);
+            let returned = bench.ok(id::redirect_map, [map, key, flags]);
             assert_eq!(returned, want, "{map_type:?} {key} {flags}");
         }
         let mut bench = Bench::new();
-        let (at, ..) = bench.map(MapType::Array, 4, 4, 4);
-        assert!(bench.call(id::redirect_map, [at, 1, 0]).is_err());
+        let map = only_one(&mut bench, MapType::Array);
+        assert!(bench.call(id::redirect_map, [map, 1, 0]).is_err());
     }
 
     #[test]

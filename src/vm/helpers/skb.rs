@@ -1,7 +1,7 @@
 //! Helpers on the packet of an `sk_buff` (`net/core/filter.c`), as they work on the
 //! packets of `BPF_PROG_TEST_RUN`: linear, and with no checksum known.
 
-use super::call::Call;
+use super::call::{Call, Returned};
 use super::checksum;
 use super::packet::{self, Header, Packet};
 use crate::spec::ProgType;
@@ -9,8 +9,6 @@ use crate::util::Errno;
 use crate::vm::fault::HelperProblem;
 use crate::vm::memory::AccessKind;
 use crate::vm::world::Random;
-
-type Result = std::result::Result<u64, HelperProblem>;
 
 /// `BPF_F_RECOMPUTE_CSUM`.
 const RECOMPUTE_CSUM: u64 = 1;
@@ -35,7 +33,7 @@ const MAX_HEADER: u32 = 0xffff;
 
 /// Gives a copy of a packet's bytes to the program; zeros and `EFAULT` where there
 /// are none.
-fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Result {
+fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Returned {
     let (bytes, returned) = match bytes {
         Some(bytes) => (bytes, 0),
         None => (vec![0; len], Errno::EFAULT.to_ret()),
@@ -46,7 +44,7 @@ fn give(call: &mut Call<'_>, n: usize, len: usize, bytes: Option<Vec<u8>>) -> Re
 
 /// `(context, offset, destination, size)`. The flow dissector has no `sk_buff` in a
 /// test run, and so no bytes.
-pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
+pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.size(4));
     call.check(3, len, AccessKind::Write)?;
     let has_skb = packet::prog_type(call) != Some(ProgType::FlowDissector);
@@ -59,7 +57,7 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
 }
 
 /// `(context, offset, destination, size, which header)`.
-pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Result {
+pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.size(4));
     call.check(3, len, AccessKind::Write)?;
     let header = match call.arg_u32(5) {
@@ -78,7 +76,7 @@ pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Result {
 }
 
 /// `(context, offset, source, size, flags)`.
-pub(super) fn store_bytes(call: &mut Call<'_>) -> Result {
+pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len, flags) = (call.arg_u32(2), call.size(4), call.arg(5));
     let bytes = call.read(3, len)?;
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
@@ -95,7 +93,7 @@ pub(super) fn store_bytes(call: &mut Call<'_>) -> Result {
 }
 
 /// `(context, size)`: packets are linear here, so that there is nothing to pull.
-pub(super) fn pull_data(call: &mut Call<'_>) -> Result {
+pub(super) fn pull_data(call: &mut Call<'_>) -> Returned {
     let len = call.size(2);
     let packet = packet::of(call)?;
     Ok(match len > packet.len() {
@@ -105,7 +103,7 @@ pub(super) fn pull_data(call: &mut Call<'_>) -> Result {
 }
 
 /// `(context, offset, from, to, size)`: mends a checksum of the network header.
-pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Result {
+pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
     match call.arg(5) {
         flags if flags & !HDR_FIELD_MASK != 0 => Ok(Errno::EINVAL.to_ret()),
         size => replace_checksum(call, |checksum, from, to| match size {
@@ -119,7 +117,7 @@ pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Result {
 
 /// `(context, offset, from, to, flags)`: mends a checksum of the transport header.
 /// The pseudo header counts only where a device sums up the rest.
-pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Result {
+pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
     const KNOWN: u64 = HDR_FIELD_MASK | PSEUDO_HDR | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
     let flags = call.arg(5);
     if flags & !KNOWN != 0 {
@@ -145,7 +143,10 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Result {
 
 /// Replaces the checksum at argument 2 by what arguments 3 and 4 make of it; `None`
 /// is `EINVAL`.
-fn replace_checksum(call: &mut Call<'_>, replace: impl Fn(u16, u64, u64) -> Option<u16>) -> Result {
+fn replace_checksum(
+    call: &mut Call<'_>,
+    replace: impl Fn(u16, u64, u64) -> Option<u16>,
+) -> Returned {
     let (offset, from, to) = (call.arg_u32(2), call.arg(3), call.arg(4));
     let mut packet = packet::of(call)?;
     let bytes = match offset {
@@ -177,7 +178,7 @@ const fn low16(number: u64) -> u16 {
 
 /// The flow's hash, made where there is none yet. The kernel mixes in a key that it
 /// draws at boot, we none; as there, both directions of a flow have the same.
-pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Result {
+pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Returned {
     let known = packet::field(call, "hash").and_then(|(block, at)| block.load(at, 4));
     if let Some(hash @ 1..) = known {
         return Ok(hash);
@@ -224,16 +225,16 @@ fn flow(packet: &Packet<'_>, mac: usize) -> Vec<u8> {
     [protocol, transport, addresses, ports].concat()
 }
 
-pub(super) fn set_hash_invalid(call: &mut Call<'_>) -> Result {
+pub(super) fn set_hash_invalid(call: &mut Call<'_>) -> Returned {
     with_hash(call, 0)
 }
 
 /// `(context, hash)`.
-pub(super) fn set_hash(call: &mut Call<'_>) -> Result {
+pub(super) fn set_hash(call: &mut Call<'_>) -> Returned {
     with_hash(call, call.arg_u32(2))
 }
 
-fn with_hash(call: &mut Call<'_>, hash: u32) -> Result {
+fn with_hash(call: &mut Call<'_>, hash: u32) -> Result<u64, HelperProblem> {
     packet::of(call)?;
     store_hash(call, hash);
     Ok(0)
@@ -249,10 +250,10 @@ fn store_hash(call: &Call<'_>, hash: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
+    use crate::vm::helpers::testing::Bench;
 
     /// A TCP packet of 64 bytes, those behind the IP header count up from 34.
     fn tcp() -> Vec<u8> {

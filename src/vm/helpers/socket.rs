@@ -1,77 +1,86 @@
-//! Sockets (`net/core/filter.c`). The mocked world has none to find; the one socket
-//! there is, behind `sk` of a packet's context, is what `BPF_PROG_TEST_RUN` makes:
-//! a full socket of no protocol, in state `CLOSE`.
+//! Helpers on sockets (`net/core/filter.c`).
+//!
+//! The world has no sockets of its own. The one there is belongs to the packet, as
+//! in `BPF_PROG_TEST_RUN`: a full socket, closed, of no protocol.
 
-use super::super::fault::HelperProblem;
-use super::super::memory::AccessKind;
-use super::call::Call;
+use super::call::{Call, Returned};
+use crate::vm::fault::HelperProblem;
 
-type Result = std::result::Result<u64, HelperProblem>;
-
-/// Looks for a socket by its tuple: there is none.
-pub(super) fn lookup(call: &mut Call<'_>) -> Result {
-    let size = call.size(3);
-    call.check(2, size, AccessKind::Read)?;
+/// `(context, tuple, its size, namespace, flags)`: there is none to be found.
+fn lookup(call: &Call<'_>) -> Returned {
+    call.read(2, call.size(3))?;
     Ok(0)
 }
 
-/// Gives a socket back: only one that a look-up found would count.
-pub(super) fn release(call: &mut Call<'_>) -> Result {
-    socket(call)?;
-    Ok(0)
+pub(super) fn sk_lookup_tcp(call: &mut Call<'_>) -> Returned {
+    lookup(call)
 }
 
-/// The socket itself: it is a full one (`sk_fullsock`, `include/net/sock.h`).
-pub(super) fn fullsock(call: &mut Call<'_>) -> Result {
+pub(super) fn sk_lookup_udp(call: &mut Call<'_>) -> Returned {
+    lookup(call)
+}
+
+pub(super) fn skc_lookup_tcp(call: &mut Call<'_>) -> Returned {
+    lookup(call)
+}
+
+/// The socket in argument 1.
+fn socket(call: &Call<'_>) -> Result<u64, HelperProblem> {
+    let current = call.machine.current();
+    let socket = current.and_then(|current| current.placed.other("sk"));
+    match socket {
+        Some(socket) if socket.register() == call.arg(1) => Ok(socket.register()),
+        _ => Err(call.wrong(1, "the packet's socket")),
+    }
+}
+
+/// Sockets that were looked up are counted, the packet's is not.
+pub(super) fn sk_release(call: &mut Call<'_>) -> Returned {
+    socket(call).map(|_| 0)
+}
+
+pub(super) fn sk_fullsock(call: &mut Call<'_>) -> Returned {
     socket(call)
 }
 
-/// The socket as one of TCP, which it is not; nor does it listen.
-pub(super) fn none_such(call: &mut Call<'_>) -> Result {
-    socket(call)?;
-    Ok(0)
+/// Its protocol is not TCP.
+pub(super) fn tcp_sock(call: &mut Call<'_>) -> Returned {
+    socket(call).map(|_| 0)
 }
 
-/// Argument 1, if it points to a socket or is null.
-fn socket(call: &Call<'_>) -> Result {
-    let socket = call.arg(1);
-    let placed = call.machine.current().map(|current| &current.placed);
-    let known = placed.and_then(|placed| placed.other("sk"));
-    match known {
-        _ if socket == 0 => Ok(0),
-        Some(known) if known.register() == socket => Ok(socket),
-        _ => Err(call.wrong(1, "a socket")),
-    }
+/// It does not listen.
+pub(super) fn get_listener_sock(call: &mut Call<'_>) -> Returned {
+    socket(call).map(|_| 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use crate::spec::ProgType;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
+    use crate::vm::helpers::testing::Bench;
 
     #[test]
-    fn a_packets_socket_is_full_and_not_of_tcp() {
+    fn lookups_find_nothing() {
         let mut bench = Bench::new();
-        let event = Event::packet(vec![0; 64]);
-        let placed = event
-            .place(ProgType::SchedCls, &mut bench.machine.space)
-            .unwrap();
-        let socket = placed.other("sk").unwrap().register();
-        bench.machine.enter(ProgType::SchedCls, placed);
-        assert_eq!(bench.call(id::sk_fullsock, [socket]), Ok(socket));
-        assert_eq!(bench.call(id::tcp_sock, [socket]), Ok(0));
-        assert_eq!(bench.call(id::get_listener_sock, [socket]), Ok(0));
-        assert_eq!(bench.call(id::sk_release, [0]), Ok(0));
-        assert!(bench.call(id::sk_fullsock, [socket + 4]).is_err());
+        let tuple = bench.memory(&[0; 12]);
+        for helper in [id::sk_lookup_tcp, id::sk_lookup_udp, id::skc_lookup_tcp] {
+            assert_eq!(bench.ok(helper, [0, tuple, 12, u64::MAX, 0]), 0);
+            assert!(bench.call(helper, [0, tuple, 36, u64::MAX, 0]).is_err());
+        }
     }
 
     #[test]
-    fn no_socket_is_found_for_a_readable_tuple() {
-        let mut bench = Bench::new();
-        let tuple = bench.memory(&[0; 12]);
-        assert_eq!(bench.call(id::sk_lookup_tcp, [0, tuple, 12, 0, 0]), Ok(0));
-        assert!(bench.call(id::sk_lookup_udp, [0, tuple, 36, 0, 0]).is_err());
+    fn the_packets_socket_is_full_closed_and_of_no_protocol() {
+        let mut bytes = vec![0; 64];
+        bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
+        let mut bench = Bench::on(ProgType::SchedCls, &Event::packet(bytes));
+        let placed = &bench.machine.current().unwrap().placed;
+        let socket = placed.other("sk").unwrap().register();
+        assert_eq!(bench.ok(id::sk_fullsock, [socket]), socket);
+        for helper in [id::tcp_sock, id::get_listener_sock, id::sk_release] {
+            assert_eq!(bench.ok(helper, [socket]), 0);
+            assert!(bench.call(helper, [0]).is_err());
+        }
     }
 }

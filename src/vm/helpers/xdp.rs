@@ -1,13 +1,10 @@
 //! Helpers on the packet of an `xdp_buff` (`net/core/filter.c`).
 
-use super::call::Call;
+use super::call::{Call, Returned};
 use super::packet::{self, ETH_HLEN};
 use crate::util::Errno;
 use crate::vm::events::{PacketRange, XDP_FRAME};
-use crate::vm::fault::HelperProblem;
 use crate::vm::memory::AccessKind;
-
-type Result = std::result::Result<u64, HelperProblem>;
 
 /// The most metadata, in words of 4 bytes (`xdp_metalen_invalid`).
 const MOST_META: usize = 252;
@@ -16,12 +13,12 @@ const PAGE: usize = 4096;
 /// The farthest that offsets and sizes reach.
 const MAX_OFFSET: u32 = 0xffff;
 
-pub(super) fn get_buff_len(call: &mut Call<'_>) -> Result {
+pub(super) fn get_buff_len(call: &mut Call<'_>) -> Returned {
     Ok(packet::of(call)?.len() as u64)
 }
 
 /// `(context, offset, destination, size)`.
-pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
+pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.arg_u32(4));
     call.check(3, len as usize, AccessKind::Write)?;
     let packet = packet::of(call)?;
@@ -38,7 +35,7 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Result {
 }
 
 /// `(context, offset, source, size)`.
-pub(super) fn store_bytes(call: &mut Call<'_>) -> Result {
+pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.arg_u32(4));
     let bytes = call.read(3, len as usize)?;
     let mut packet = packet::of(call)?;
@@ -57,7 +54,7 @@ fn moved(at: usize, by: i32) -> Option<usize> {
 }
 
 /// Moves the packet's ends, or says `EINVAL`.
-fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Result {
+fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Returned {
     Ok(match range {
         Some(range) if packet::set_range(call, range) => 0,
         _ => Errno::EINVAL.to_ret(),
@@ -66,8 +63,8 @@ fn place(call: &mut Call<'_>, range: Option<PacketRange>) -> Result {
 
 /// `(context, delta)`: moves the packet's start, and its metadata along. The first
 /// bytes of the headroom are the kernel's.
-pub(super) fn adjust_head(call: &mut Call<'_>) -> Result {
-    let delta = call.arg_u32(2).cast_signed();
+pub(super) fn adjust_head(call: &mut Call<'_>) -> Returned {
+    let delta = call.arg_i32(2);
     let packet = packet::of(call)?;
     let PacketRange { meta, data, end } = packet.range;
     let target = moved(data, delta)
@@ -86,8 +83,8 @@ pub(super) fn adjust_head(call: &mut Call<'_>) -> Result {
 }
 
 /// `(context, delta)`: moves the start of the metadata.
-pub(super) fn adjust_meta(call: &mut Call<'_>) -> Result {
-    let delta = call.arg_u32(2).cast_signed();
+pub(super) fn adjust_meta(call: &mut Call<'_>) -> Returned {
+    let delta = call.arg_i32(2);
     let range = packet::of(call)?.range;
     let target = moved(range.meta, delta);
     let Some(meta) = target.filter(|meta| (XDP_FRAME..=range.data).contains(meta)) else {
@@ -102,8 +99,8 @@ pub(super) fn adjust_meta(call: &mut Call<'_>) -> Result {
 
 /// `(context, delta)`: moves the packet's end; new bytes are 0. A packet with
 /// fragments shrinks from its last fragment on, which grows to a page at most.
-pub(super) fn adjust_tail(call: &mut Call<'_>) -> Result {
-    let delta = call.arg_u32(2).cast_signed();
+pub(super) fn adjust_tail(call: &mut Call<'_>) -> Returned {
+    let delta = call.arg_i32(2);
     let packet = packet::of(call)?;
     let (range, frags) = (packet.range, packet.frags.len());
     if frags > 0 && delta >= 0 {
@@ -135,11 +132,11 @@ pub(super) fn adjust_tail(call: &mut Call<'_>) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
     use crate::spec::ProgType;
     use crate::spec::helpers::id;
     use crate::vm::events::Event;
+    use crate::vm::helpers::testing::Bench;
 
     fn bench(len: usize) -> (Bench, u64) {
         let bytes: Vec<u8> = (0..=255).cycle().take(len).collect();

@@ -75,7 +75,9 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
 /// An errno and what is wrong in words.
 type Refusal = (Errno, String);
 
+/// In the kernel's order, so that of several mistakes the same one is told.
 fn check(def: &MapDef, cpus: u32) -> Result<(), Refusal> {
+    check_bloom(def)?;
     check_flags(def)?;
     check_sizes(def)?;
     check_limits(def)?;
@@ -89,14 +91,25 @@ fn refuse(errno: Errno, problem: impl Into<String>) -> Result<(), Refusal> {
 
 fn check_flags(def: &MapDef) -> Result<(), Refusal> {
     let (flags, info) = (def.flags, def.map_type.info());
-    let lru = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
-    if lru && flags.contains(MapFlags::NO_PREALLOC) {
-        return refuse(Errno::ENOTSUPP, "an LRU map can't have BPF_F_NO_PREALLOC");
+    let extra = match def.map_type {
+        MapType::BloomFilter => 0xf,
+        MapType::Arena => u64::MAX,
+        _ => 0,
+    };
+    if def.extra & !extra != 0 {
+        let problem = format!("map_extra is {:#x}, at most {extra:#x} allowed", def.extra);
+        return refuse(Errno::EINVAL, problem);
     }
-    let unknown = flags.difference(info.flags);
+    let lru = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
+    let unallocated = lru && flags.contains(MapFlags::NO_PREALLOC);
+    // That one is known, and refused in words of its own below.
+    let unknown = match unallocated {
+        true => flags.difference(info.flags.union(MapFlags::NO_PREALLOC)),
+        false => flags.difference(info.flags),
+    };
     if !unknown.is_empty() {
         let problem = format!(
-            "map_flags has {:#x}, which this type does not know",
+            "map_flags has {:#x}, which it does not know",
             unknown.bits()
         );
         return refuse(Errno::EINVAL, problem);
@@ -117,18 +130,12 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
             );
         }
     }
+    if unallocated {
+        return refuse(Errno::ENOTSUPP, "an LRU map can't have BPF_F_NO_PREALLOC");
+    }
     let per_cpu = info.per_cpu || flags.contains(MapFlags::NO_COMMON_LRU);
     if per_cpu && flags.contains(MapFlags::NUMA_NODE) {
         return refuse(Errno::EINVAL, "a per-CPU map can't have BPF_F_NUMA_NODE");
-    }
-    let extra = match def.map_type {
-        MapType::BloomFilter => 0xf,
-        MapType::Arena => u64::MAX,
-        _ => 0,
-    };
-    if def.extra & !extra != 0 {
-        let problem = format!("map_extra is {:#x}, at most {extra:#x} allowed", def.extra);
-        return refuse(Errno::EINVAL, problem);
     }
     Ok(())
 }
@@ -191,6 +198,15 @@ fn entries_words(rule: EntriesRule) -> String {
 const HTAB_ELEM: u64 = 48;
 /// Bytes of `struct lpm_trie_node` before the prefix (`kernel/bpf/lpm_trie.c`).
 const LPM_NODE: u32 = 40;
+
+/// The only limit of a bloom filter, looked at before everything else.
+fn check_bloom(def: &MapDef) -> Result<(), Refusal> {
+    if def.map_type == MapType::BloomFilter && def.value_size > limits::KMALLOC_MAX {
+        let problem = format!("value_size is {}, at most 4 MiB allowed", def.value_size);
+        return refuse(Errno::E2BIG, problem);
+    }
+    Ok(())
+}
 
 /// What the kernel's allocators can't give.
 fn check_limits(def: &MapDef) -> Result<(), Refusal> {

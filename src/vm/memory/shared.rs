@@ -62,13 +62,6 @@ impl SharedBytes {
         Some(unsafe { base.add(at) })
     }
 
-    fn byte(&self, at: usize) -> Option<&AtomicU8> {
-        // SAFETY: in bounds by `pointer`, any address is aligned for a byte, and
-        // by the invariant all other accesses are atomic.
-        self.pointer(at, 1)
-            .map(|p| unsafe { AtomicU8::from_ptr(p) })
-    }
-
     /// Loads a little-endian number of `size` (1, 2, 4 or 8) bytes, in one piece
     /// where it is aligned; `None` out of bounds or for another size.
     #[must_use]
@@ -150,50 +143,57 @@ impl SharedBytes {
         }
     }
 
-    /// The aligned word at `at`, as the bytes lie in memory.
-    fn word(&self, at: usize) -> Option<&AtomicU64> {
-        let cell = self.cells.get(at / 8)?;
-        // SAFETY: a cell is an aligned u64; all accesses are atomic.
-        Some(unsafe { AtomicU64::from_ptr(cell.get()) })
-    }
-
-    /// Copies out `into.len()` bytes from `at`; `None` out of bounds. Whole words
-    /// are copied in one piece where `at` is a multiple of 8.
+    /// Copies out `into.len()` bytes from `at`; `None` out of bounds. Aligned words
+    /// are read in one piece.
     pub fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
         self.pointer(at, into.len())?;
-        let mut at = at;
-        let mut rest = into;
+        let (mut at, mut rest) = (at, into);
         if at.is_multiple_of(8) {
             let (words, tail) = rest.as_chunks_mut::<8>();
             for word in words {
-                *word = self.word(at)?.load(Ordering::Relaxed).to_ne_bytes();
+                *word = self.load(at, 8)?.to_le_bytes();
                 at += 8;
             }
             rest = tail;
         }
+        if at.is_multiple_of(4) {
+            let (halves, tail) = rest.as_chunks_mut::<4>();
+            for half in halves {
+                let [a, b, c, d, ..] = self.load(at, 4)?.to_le_bytes();
+                *half = [a, b, c, d];
+                at += 4;
+            }
+            rest = tail;
+        }
         for (at, byte) in (at..).zip(rest) {
-            *byte = self.byte(at)?.load(Ordering::Relaxed);
+            *byte = self.load(at, 1)?.to_le_bytes()[0];
         }
         Some(())
     }
 
-    /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Whole
-    /// words are copied in one piece where `at` is a multiple of 8.
+    /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Aligned
+    /// words are written in one piece.
     pub fn write(&self, at: usize, from: &[u8]) -> Option<()> {
         self.pointer(at, from.len())?;
-        let mut at = at;
-        let mut rest = from;
+        let (mut at, mut rest) = (at, from);
         if at.is_multiple_of(8) {
             let (words, tail) = rest.as_chunks::<8>();
             for word in words {
-                self.word(at)?
-                    .store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+                self.store(at, 8, u64::from_le_bytes(*word))?;
                 at += 8;
             }
             rest = tail;
         }
+        if at.is_multiple_of(4) {
+            let (halves, tail) = rest.as_chunks::<4>();
+            for half in halves {
+                self.store(at, 4, u32::from_le_bytes(*half).into())?;
+                at += 4;
+            }
+            rest = tail;
+        }
         for (at, byte) in (at..).zip(rest) {
-            self.byte(at)?.store(*byte, Ordering::Relaxed);
+            self.store(at, 1, u64::from(*byte))?;
         }
         Some(())
     }
@@ -201,26 +201,30 @@ impl SharedBytes {
     /// Whether the bytes at `at` are these; false out of bounds.
     #[must_use]
     pub fn holds(&self, at: usize, bytes: &[u8]) -> bool {
-        if self.pointer(at, bytes.len()).is_none() {
-            return false;
+        let (mut at, mut rest) = (at, bytes);
+        if at.is_multiple_of(8) {
+            let (words, tail) = rest.as_chunks::<8>();
+            for word in words {
+                if self.load(at, 8) != Some(u64::from_le_bytes(*word)) {
+                    return false;
+                }
+                at += 8;
+            }
+            rest = tail;
         }
-        let same = |at: usize, byte: &u8| {
-            self.byte(at)
-                .is_some_and(|there| there.load(Ordering::Relaxed) == *byte)
-        };
-        if !at.is_multiple_of(8) {
-            return (at..).zip(bytes).all(|(at, byte)| same(at, byte));
+        if at.is_multiple_of(4) {
+            let (halves, tail) = rest.as_chunks::<4>();
+            for half in halves {
+                if self.load(at, 4) != Some(u32::from_le_bytes(*half).into()) {
+                    return false;
+                }
+                at += 4;
+            }
+            rest = tail;
         }
-        let (words, tail) = bytes.as_chunks::<8>();
-        let offsets = (at..).step_by(8);
-        let whole = offsets.zip(words).all(|(at, word)| {
-            let there = self.word(at).map(|there| there.load(Ordering::Relaxed));
-            there == Some(u64::from_ne_bytes(*word))
-        });
-        whole
-            && (at + 8 * words.len()..)
-                .zip(tail)
-                .all(|(at, byte)| same(at, byte))
+        (at..)
+            .zip(rest)
+            .all(|(at, byte)| self.load(at, 1) == Some(u64::from(*byte)))
     }
 
     /// A copy of the `len` bytes at `at`; `None` out of bounds.

@@ -350,10 +350,11 @@ impl Space {
 /// Splits an offset in a region of elements into the element's number and the
 /// offset in it.
 fn element_at(value_size: usize, offset: i64) -> (usize, usize) {
+    // A power of two: no division is needed.
     let span = Region::element_span(value_size);
     let offset = offset.cast_unsigned();
-    let element = usize::try_from(offset / span).unwrap_or(usize::MAX);
-    let inner = usize::try_from(offset % span).unwrap_or(usize::MAX);
+    let element = usize::try_from(offset >> span.trailing_zeros()).unwrap_or(usize::MAX);
+    let inner = usize::try_from(offset & (span - 1)).unwrap_or(usize::MAX);
     (element, inner)
 }
 
