@@ -519,7 +519,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [XDP]; }
             190 xdp_store_bytes = xdp::store_bytes, "long " "struct xdp_buff *xdp_md, u32 offset, void *buf, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [XDP]; }
-            191 copy_from_user_task = none,
+            191 copy_from_user_task = probe::copy_from_user_task,
                 "long " "void *dst, u32 size, const void *user_ptr, struct task_struct *tsk, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything, PtrToBtfId(task_struct), Anything) -> Integer,
                     [GPL_ONLY MIGHT_SLEEP NEEDS_PERFMON] for [ALL]; }

@@ -110,6 +110,15 @@ mod tests {
         ] {
             assert_eq!(bench.ok(id::csum_diff, args), want, "{args:x?}");
         }
+        let odd = bench.memory(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        for (args, want) in [
+            ([odd, 3, 0, 0, 0], 65019),
+            ([0, 0, odd, 5, 0], 1545),
+            ([odd, 3, odd, 7, 0], 2572),
+            ([0, 0, odd, 1, 0], 1),
+        ] {
+            assert_eq!(bench.ok(id::csum_diff, args), want, "{args:x?}");
+        }
         assert!(bench.call(id::csum_diff, [a, 20, 0, 0, 0]).is_err());
     }
 

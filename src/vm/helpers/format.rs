@@ -186,11 +186,14 @@ impl Preparer<'_> {
             }
             self.at += 1;
         }
+        let mut width = None::<i32>;
         while let digit @ b'0'..=b'9' = self.peek(0) {
-            let width = field.width.unwrap_or(0).saturating_mul(10) + usize::from(digit - b'0');
-            field.width = Some(width.min(MAX_WIDTH));
+            // An int that the kernel lets overflow; below 0 it is no width.
+            let tens = width.unwrap_or(0).wrapping_mul(10);
+            width = Some(tens.wrapping_add(i32::from(digit - b'0')));
             self.at += 1;
         }
+        field.width = width.map(|width| usize::try_from(width).unwrap_or(0).min(MAX_WIDTH));
         field
     }
 
@@ -425,3 +428,6 @@ impl Sink {
         self.push(digits.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests;

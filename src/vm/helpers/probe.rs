@@ -144,6 +144,17 @@ pub(super) fn probe_read_user_str(call: &mut Call<'_>) -> Result {
     read_str(call, From::User)
 }
 
+/// `(dst, size, address, task, flags)`: from the one task there is.
+pub(super) fn copy_from_user_task(call: &mut Call<'_>) -> Result {
+    if call.arg(5) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    if call.machine.task_address()? != call.arg(4) {
+        return Err(call.wrong(4, "the current task"));
+    }
+    copy_from_user(call)
+}
+
 pub(super) fn copy_from_user(call: &mut Call<'_>) -> Result {
     read(call, From::User)
 }
@@ -290,5 +301,20 @@ mod tests {
             Ok(EFAULT)
         );
         assert!(bench.call(id::probe_write_user, [user, from, 9]).is_err());
+    }
+
+    #[test]
+    fn a_tasks_memory_is_the_current_ones() {
+        let mut bench = Bench::new();
+        let user = bench.machine.world.user().add(&[7; 4]);
+        let task = bench.ok(id::get_current_task, []);
+        let dst = bench.memory(&[0; 8]);
+        let helper = id::copy_from_user_task;
+        assert_eq!(bench.ok(helper, [dst, 4, user, task, 0]), 0);
+        assert_eq!(bench.bytes(dst, 5), [7, 7, 7, 7, 0]);
+        assert_eq!(bench.ok(helper, [dst, 0, 0, task, 0]), 0);
+        assert_eq!(bench.errno(helper, [dst, 8, user, task, 0]), Errno::EFAULT);
+        assert_eq!(bench.errno(helper, [dst, 4, user, task, 1]), Errno::EINVAL);
+        assert!(bench.call(helper, [dst, 4, user, 0, 0]).is_err());
     }
 }
