@@ -5,7 +5,7 @@ use super::error::Result;
 use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::Finished;
-use crate::spec::context::Machine as Arch;
+use crate::spec::context::Arch;
 use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
 use crate::vm::{Outcome, ProgramHandle, Run};
@@ -20,7 +20,7 @@ impl Vm {
     /// [`Layout::declare`], or read its format file with [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
-        let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::X86_64);
+        let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::HOST);
         let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
             None => of(None),

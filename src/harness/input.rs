@@ -4,7 +4,7 @@ use super::attach_point::AttachPoint;
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::program::Program;
-use crate::spec::context::Machine as Arch;
+use crate::spec::context::Arch;
 use crate::spec::{AttachType, ProgType};
 use crate::vm::ProgramHandle;
 use crate::vm::events::{Event, EventError, Layout};
@@ -101,5 +101,5 @@ fn context(prog_type: ProgType) -> Result<Event> {
         return Ok(packet);
     }
     // Types without fields, such as syscall, start with an empty context.
-    Ok(Event::context(prog_type, Arch::X86_64).unwrap_or_else(|_| Event::bytes(Vec::new())))
+    Ok(Event::context(prog_type, Arch::HOST).unwrap_or_else(|_| Event::bytes(Vec::new())))
 }

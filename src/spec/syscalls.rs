@@ -6,7 +6,7 @@
 //! `events/syscalls/*/format` spells them. Numbers are those of
 //! `arch/x86/entry/syscalls/syscall_64.tbl` and `scripts/syscall.tbl`.
 
-use super::context::Machine;
+use super::context::Arch;
 
 const TABLE: &str = include_str!("syscalls.tsv");
 
@@ -58,16 +58,16 @@ impl Syscall {
 
     /// The system call with this number.
     #[must_use]
-    pub fn by_number(number: u32, machine: Machine) -> Option<Self> {
+    pub fn by_number(number: u32, machine: Arch) -> Option<Self> {
         Self::all().find(|syscall| syscall.number(machine) == Some(number))
     }
 
     /// Its number; `None` on a machine that has no such call.
     #[must_use]
-    pub const fn number(&self, machine: Machine) -> Option<u32> {
+    pub const fn number(&self, machine: Arch) -> Option<u32> {
         match machine {
-            Machine::X86_64 => self.x86_64,
-            Machine::Arm64 => self.arm64,
+            Arch::X86_64 => self.x86_64,
+            Arch::Arm64 => self.arm64,
         }
     }
 
@@ -105,7 +105,7 @@ mod tests {
                 syscall.name
             );
         }
-        for machine in [Machine::X86_64, Machine::Arm64] {
+        for machine in [Arch::X86_64, Arch::Arm64] {
             let mut numbers: Vec<_> = all
                 .iter()
                 .filter_map(|syscall| syscall.number(machine))
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn write_is_as_everywhere() {
         let write = Syscall::by_name("write").unwrap();
-        assert_eq!(write.number(Machine::X86_64), Some(1));
-        assert_eq!(write.number(Machine::Arm64), Some(64));
+        assert_eq!(write.number(Arch::X86_64), Some(1));
+        assert_eq!(write.number(Arch::Arm64), Some(64));
         let arguments: Vec<_> = write
             .arguments()
             .map(|argument| (argument.c_type, argument.name))
@@ -139,13 +139,10 @@ mod tests {
             ]
         );
         assert_eq!(
-            Syscall::by_number(321, Machine::X86_64).map(|syscall| syscall.name),
+            Syscall::by_number(321, Arch::X86_64).map(|syscall| syscall.name),
             Some("bpf")
         );
-        assert_eq!(
-            Syscall::by_name("open").unwrap().number(Machine::Arm64),
-            None
-        );
+        assert_eq!(Syscall::by_name("open").unwrap().number(Arch::Arm64), None);
         assert_eq!(Syscall::by_name("getpid").unwrap().arguments().count(), 0);
     }
 }

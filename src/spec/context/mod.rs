@@ -17,14 +17,14 @@ pub use table::{Field, FieldType, Layout};
 
 /// A machine, where a context differs from one to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Machine {
+pub enum Arch {
     /// `x86_64`.
     X86_64,
     /// `aarch64`.
     Arm64,
 }
 
-impl Machine {
+impl Arch {
     /// The machine that this code was built for, or x86-64 if it is another.
     pub const HOST: Self = if cfg!(target_arch = "aarch64") {
         Self::Arm64
@@ -35,7 +35,7 @@ impl Machine {
 
 /// The structure behind a context, if it has one with fixed fields.
 #[must_use]
-pub const fn layout(kind: ContextKind, machine: Machine) -> Option<&'static Layout> {
+pub const fn layout(kind: ContextKind, machine: Arch) -> Option<&'static Layout> {
     Some(match (kind, machine) {
         (ContextKind::SkBuff | ContextKind::FlowDissector, _) => &packet::SK_BUFF,
         (ContextKind::XdpMd, _) => &packet::XDP_MD,
@@ -51,10 +51,10 @@ pub const fn layout(kind: ContextKind, machine: Machine) -> Option<&'static Layo
         (ContextKind::Netfilter, _) => &other::NETFILTER,
         (ContextKind::LircMode2, _) => &other::LIRC_MODE2,
         (ContextKind::RawTracepoint, _) => &other::RAW_TRACEPOINT,
-        (ContextKind::PtRegs, Machine::X86_64) => &other::PT_REGS_X86_64,
-        (ContextKind::PtRegs, Machine::Arm64) => &other::PT_REGS_ARM64,
-        (ContextKind::PerfEvent, Machine::X86_64) => &other::PERF_EVENT_X86_64,
-        (ContextKind::PerfEvent, Machine::Arm64) => &other::PERF_EVENT_ARM64,
+        (ContextKind::PtRegs, Arch::X86_64) => &other::PT_REGS_X86_64,
+        (ContextKind::PtRegs, Arch::Arm64) => &other::PT_REGS_ARM64,
+        (ContextKind::PerfEvent, Arch::X86_64) => &other::PERF_EVENT_X86_64,
+        (ContextKind::PerfEvent, Arch::Arm64) => &other::PERF_EVENT_ARM64,
         (
             ContextKind::Tracepoint
             | ContextKind::BtfArgs
@@ -115,7 +115,7 @@ const fn column(prog_type: ProgType, attach: Option<At>) -> usize {
 pub fn check(
     prog_type: ProgType,
     attach: Option<At>,
-    machine: Machine,
+    machine: Arch,
     offset: u32,
     size: u32,
     mode: Mode,

@@ -2,7 +2,7 @@ use super::*;
 
 fn every_layout() -> impl Iterator<Item = &'static Layout> {
     let contexts = ProgType::ALL.iter().flat_map(|prog_type| {
-        [Machine::X86_64, Machine::Arm64]
+        [Arch::X86_64, Arch::Arm64]
             .into_iter()
             .filter_map(|machine| layout(prog_type.info().context, machine))
     });
@@ -46,7 +46,7 @@ fn fields_lie_where_c_puts_them() {
 
 #[test]
 fn elements_are_found_by_index() {
-    let skb = layout(ContextKind::SkBuff, Machine::HOST).unwrap();
+    let skb = layout(ContextKind::SkBuff, Arch::HOST).unwrap();
     assert_eq!(skb.find("cb"), Some((48, 20)));
     assert_eq!(skb.find("cb[4]"), Some((64, 4)));
     for wrong in ["cb[5]", "cb[-1]", "cb[", "cb]", "len[0]", "nothing"] {
@@ -61,7 +61,7 @@ fn ask(prog_type: ProgType, offset: u32, size: u32, mode: Mode) -> Option<Yield>
     check(
         prog_type,
         prog_type.attach_type(None),
-        Machine::X86_64,
+        Arch::X86_64,
         offset,
         size,
         mode,
@@ -84,7 +84,7 @@ fn packet_pointers_are_loaded_whole_and_without_sign() {
         check(
             ProgType::Xdp,
             Some(At::XdpDevmap),
-            Machine::X86_64,
+            Arch::X86_64,
             20,
             4,
             Mode::Read
@@ -132,7 +132,7 @@ fn ports_are_read_with_or_without_padding() {
         check(
             ProgType::SkLookup,
             Some(At::SkLookup),
-            Machine::X86_64,
+            Arch::X86_64,
             offset,
             size,
             Mode::Read,
@@ -182,7 +182,7 @@ fn registers_are_read_in_parts_except_in_perf_events() {
     assert!(ask(ProgType::Kprobe, 168, 8, Mode::Read).is_none());
     assert!(ask(ProgType::PerfEvent, 160, 4, Mode::Read).is_none());
     assert!(ask(ProgType::PerfEvent, 176, 4, Mode::Read).is_some());
-    let arm = check(ProgType::Kprobe, None, Machine::Arm64, 264, 8, Mode::Read);
+    let arm = check(ProgType::Kprobe, None, Arch::Arm64, 264, 8, Mode::Read);
     assert_eq!(arm, Some(Yield::Scalar));
 }
 

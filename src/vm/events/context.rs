@@ -7,7 +7,7 @@ use super::record::Values;
 use super::shape::{Field, Shape};
 use super::value::FieldValue;
 use crate::spec::ContextKind;
-use crate::spec::context::{self as spec, FieldType, Machine};
+use crate::spec::context::{self as spec, Arch, FieldType};
 
 /// Other names for the registers of x86-64: those of libbpf's `PT_REGS_*` and of
 /// bpftrace.
@@ -59,7 +59,7 @@ const PACKETS: &[ContextKind] = &[
 ];
 
 /// The layout of a context; `None` for one without fixed fields.
-pub(super) fn layout(kind: ContextKind, machine: Machine) -> Option<Layout> {
+pub(super) fn layout(kind: ContextKind, machine: Arch) -> Option<Layout> {
     let table = spec::layout(kind, machine)?;
     let mut fields: Vec<_> = table.fields.iter().map(of_table).collect();
     if matches!(kind, ContextKind::PtRegs | ContextKind::PerfEvent) {
@@ -93,17 +93,17 @@ fn of_table(field: &spec::Field) -> Field {
 
 /// Adds the other names of registers; in a perf event's sample they are also members
 /// of `regs`.
-fn name_registers(fields: &mut Vec<Field>, machine: Machine) {
+fn name_registers(fields: &mut Vec<Field>, machine: Arch) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     match machine {
-        Machine::X86_64 => {
+        Arch::X86_64 => {
             for field in fields {
                 let found = X86_64.iter().find(|(register, _)| *register == field.name);
                 field.aliases = found.map_or_else(Vec::new, |(_, aliases)| names(aliases));
                 field.aliases.push(format!("regs.{}", field.name));
             }
         }
-        Machine::Arm64 => fields.extend(ARM64.iter().map(|(index, aliases)| Field {
+        Arch::Arm64 => fields.extend(ARM64.iter().map(|(index, aliases)| Field {
             aliases: names(aliases),
             ..Field::inline(format!("x{index}"), index * 8, Shape::number(8, false))
         })),
@@ -121,10 +121,7 @@ pub(super) fn derived(field: &str) -> Option<&'static str> {
 pub(super) fn check_packet_field(field: &str, value: &FieldValue) -> Result<(), EventError> {
     let mut known = Vec::new();
     let mut problem = None;
-    for layout in PACKETS
-        .iter()
-        .filter_map(|kind| layout(*kind, Machine::HOST))
-    {
+    for layout in PACKETS.iter().filter_map(|kind| layout(*kind, Arch::HOST)) {
         match Values::new(&layout).set(&layout, field, value) {
             Ok(()) => return Ok(()),
             Err(EventError::NoField { .. }) => {
@@ -149,16 +146,16 @@ mod tests {
 
     #[test]
     fn registers_have_their_other_names() {
-        let x86 = layout(ContextKind::PtRegs, Machine::X86_64).unwrap();
+        let x86 = layout(ContextKind::PtRegs, Arch::X86_64).unwrap();
         assert_eq!(x86.offset("parm1"), Some(112));
         assert_eq!(x86.offset("retval"), Some(80));
-        let arm = layout(ContextKind::PtRegs, Machine::Arm64).unwrap();
+        let arm = layout(ContextKind::PtRegs, Arch::Arm64).unwrap();
         assert_eq!(arm.offset("parm2"), Some(8));
         assert_eq!(
             arm.part("regs[30]").unwrap().offset,
             arm.offset("lr").unwrap()
         );
-        let perf = layout(ContextKind::PerfEvent, Machine::X86_64).unwrap();
+        let perf = layout(ContextKind::PerfEvent, Arch::X86_64).unwrap();
         assert_eq!(perf.part("regs.ip").unwrap().offset, 128);
         assert_eq!(perf.offset("addr"), Some(176));
     }
@@ -167,7 +164,7 @@ mod tests {
     fn every_derived_field_is_a_pointer_or_a_length_of_some_context() {
         for name in DERIVED {
             let found = crate::spec::ProgType::ALL.iter().any(|prog_type| {
-                layout(prog_type.info().context, Machine::HOST).is_some_and(|l| l.has(name))
+                layout(prog_type.info().context, Arch::HOST).is_some_and(|l| l.has(name))
             });
             assert!(found, "{name}");
         }

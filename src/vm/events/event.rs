@@ -11,7 +11,7 @@ use super::record::Values;
 use super::text::{parse_assignment, parse_hex};
 use super::value::FieldValue;
 use super::window::Window;
-use crate::spec::context::Machine;
+use crate::spec::context::Arch;
 use crate::spec::{ContextKind, ProgType};
 
 /// What kind of attach point fires.
@@ -172,7 +172,7 @@ impl Event {
     ///
     /// # Errors
     /// [`EventError::WrongProgram`] for a context that is no struct of plain fields.
-    pub fn context(prog_type: ProgType, machine: Machine) -> Result<Self, EventError> {
+    pub fn context(prog_type: ProgType, machine: Arch) -> Result<Self, EventError> {
         let kind = prog_type.info().context;
         let Some(layout) = context::layout(kind, machine) else {
             return Err(EventError::WrongProgram {
@@ -417,7 +417,7 @@ mod tests {
         assert!(text(Event::bytes([0; 8]).set("x", 1)).contains("no fields"));
         assert!(text(Event::packet_hex("00 0")).contains("two digits"));
         assert!(event().data([1]).is_err() && event().metadata([1]).is_err());
-        assert!(Event::context(ProgType::Tracepoint, Machine::HOST).is_err());
+        assert!(Event::context(ProgType::Tracepoint, Arch::HOST).is_err());
     }
 
     #[test]

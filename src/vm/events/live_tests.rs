@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
 use crate::spec::ProgType;
-use crate::spec::context::Machine;
+use crate::spec::context::Arch;
 
 /// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
 /// in a mount namespace of its own, so that the machine stays as it is.
@@ -120,7 +120,7 @@ fn contexts_are_laid_out_as_the_kernels_btf_says() {
     // The kernel's machine, which under an emulator is not the test's.
     let registers = btf.find("pt_regs", Kind::Struct);
     let x86 = registers.is_some_and(|ty| btf.field(ty.id(), "r15").is_ok());
-    let machine = if x86 { Machine::X86_64 } else { Machine::Arm64 };
+    let machine = if x86 { Arch::X86_64 } else { Arch::Arm64 };
     let mut checked = 0;
     for prog_type in ProgType::ALL {
         let Some(layout) = context::layout(prog_type.info().context, machine) else {
@@ -165,7 +165,7 @@ fn the_table_of_system_calls_agrees_with_format_files() {
         .filter(|((group, _), _)| group.ends_with("syscalls"))
     {
         let format = Layout::from_format(group, text).unwrap_or_else(|error| panic!("{error}"));
-        let Ok(table) = Layout::of_tracepoint(group, name, None, Machine::HOST) else {
+        let Ok(table) = Layout::of_tracepoint(group, name, None, Arch::HOST) else {
             unknown.push(name);
             continue;
         };

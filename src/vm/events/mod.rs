@@ -16,11 +16,11 @@
 //!
 //! ```
 //! use bpflab::spec::ProgType;
-//! use bpflab::spec::context::Machine;
+//! use bpflab::spec::context::Arch;
 //! use bpflab::vm::events::{Event, Layout};
 //! use bpflab::vm::memory::Space;
 //!
-//! let layout = Layout::of_syscall("sys_enter_write", Machine::X86_64)?;
+//! let layout = Layout::of_syscall("sys_enter_write", Arch::X86_64)?;
 //! let event = Event::tracepoint(layout).set("args[2]", 4096)?; // or "count"
 //!
 //! let mut space = Space::new();

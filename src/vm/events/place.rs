@@ -14,7 +14,7 @@ use super::packet::{self, Prepared};
 use super::record::Values;
 use super::value::FieldValue;
 use super::window::{PacketRange, Window};
-use crate::spec::context::Machine;
+use crate::spec::context::Arch;
 use crate::spec::{ContextKind, PacketAccess, ProgType};
 use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
 
@@ -158,7 +158,7 @@ impl Parts {
             prog_type: prog_type.name().to_owned(),
             reason: reason.to_owned(),
         };
-        let layout = context::layout(prog_type.info().context, Machine::HOST)
+        let layout = context::layout(prog_type.info().context, Arch::HOST)
             .ok_or_else(|| wrong("its context has no fields"))?;
         let window =
             Window::of(&layout).ok_or_else(|| wrong("its context has no packet pointers"))?;
@@ -180,7 +180,7 @@ impl Parts {
         if let (Some(fields), Some(offset), Some(sock)) = (
             prepared.sock.take(),
             layout.offset("sk"),
-            context::layout(ContextKind::Sock, Machine::HOST),
+            context::layout(ContextKind::Sock, Arch::HOST),
         ) {
             let mut values = Values::new(&sock);
             for (field, value) in &fields {
@@ -586,7 +586,7 @@ mod tests {
     #[test]
     fn plain_contexts_and_their_data() {
         let mut space = Space::new();
-        let event = Event::context(ProgType::CgroupSockopt, Machine::HOST).unwrap();
+        let event = Event::context(ProgType::CgroupSockopt, Arch::HOST).unwrap();
         let event = event.set("optname", 5).unwrap().data([1, 2, 3, 4]).unwrap();
         let placed = event.place(ProgType::CgroupSockopt, &mut space).unwrap();
         let (start, end) = (load(&space, &placed, 8, 8), load(&space, &placed, 16, 8));
@@ -594,7 +594,7 @@ mod tests {
         assert_eq!(placed.packet_bytes(&space), Some(vec![1, 2, 3, 4]));
         assert_eq!(placed.context_bytes(&space)[28..32], [5, 0, 0, 0]);
 
-        let event = Event::context(ProgType::Kprobe, Machine::X86_64)
+        let event = Event::context(ProgType::Kprobe, Arch::X86_64)
             .unwrap()
             .set("parm1", 77)
             .unwrap();

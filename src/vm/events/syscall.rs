@@ -10,7 +10,7 @@ use super::layout::{Layout, Source, common_fields, of_table};
 use super::shape::{Field, Shape, Storage};
 use super::value::FieldValue;
 use crate::btf::Btf;
-use crate::spec::context::Machine;
+use crate::spec::context::Arch;
 use crate::spec::syscalls::Syscall;
 use crate::spec::tracepoint::{EventField, syscall_event};
 
@@ -40,7 +40,7 @@ impl Layout {
     /// # Errors
     /// [`EventError::NoLayout`] for a call that is not in the table, with the nearest
     /// names, or that this machine does not have.
-    pub fn of_syscall(name: &str, machine: Machine) -> Result<Self, EventError> {
+    pub fn of_syscall(name: &str, machine: Arch) -> Result<Self, EventError> {
         let full = format!("{GROUP}/{name}");
         let none = |tried: String| EventError::NoLayout {
             event: full.clone(),
@@ -79,7 +79,7 @@ impl Layout {
         group: &str,
         name: &str,
         btf: Option<&Btf>,
-        machine: Machine,
+        machine: Arch,
     ) -> Result<Self, EventError> {
         if group == GROUP {
             return Self::of_syscall(name, machine);
@@ -173,7 +173,7 @@ mod tests {
     use crate::vm::memory::Space;
 
     fn of(name: &str) -> Layout {
-        Layout::of_syscall(name, Machine::X86_64).unwrap()
+        Layout::of_syscall(name, Arch::X86_64).unwrap()
     }
 
     fn write() -> Event {
@@ -234,10 +234,10 @@ mod tests {
     fn what_is_not_there_is_said() {
         let error =
             |name: &str, machine| Layout::of_syscall(name, machine).unwrap_err().to_string();
-        assert!(error("sys_enter_wirte", Machine::X86_64).contains("there are write, "));
-        assert!(error("sys_enter_open", Machine::Arm64).contains("Arm64 has no system call"));
-        assert!(error("enter_x", Machine::X86_64).contains("neither"));
-        let find = |group, name| Layout::of_tracepoint(group, name, None, Machine::X86_64);
+        assert!(error("sys_enter_wirte", Arch::X86_64).contains("there are write, "));
+        assert!(error("sys_enter_open", Arch::Arm64).contains("Arm64 has no system call"));
+        assert!(error("enter_x", Arch::X86_64).contains("neither"));
+        let find = |group, name| Layout::of_tracepoint(group, name, None, Arch::X86_64);
         assert!(find("syscalls", "sys_enter_write").is_ok());
         let raw = find("raw_syscalls", "sys_enter").unwrap();
         assert_eq!((raw.size, raw.readable, raw.context_size), (64, 64, None));

@@ -80,7 +80,7 @@ pub(super) fn prog_type(call: &Call<'_>) -> Option<ProgType> {
 pub(super) fn field(call: &Call<'_>, name: &str) -> Option<(Arc<SharedBytes>, usize)> {
     let current = call.machine.current()?;
     let kind = current.prog_type.info().context;
-    let (offset, _) = context::layout(kind, context::Machine::HOST)?.find(name)?;
+    let (offset, _) = context::layout(kind, context::Arch::HOST)?.find(name)?;
     let block = block(&call.machine.space, current.placed.context)?;
     Some((block, usize::try_from(offset).ok()?))
 }
