@@ -140,7 +140,7 @@ fn tail_calls_go_thirty_three_times() {
         call bpf_tail_call
         r0 = 7
         exit";
-    let program = program("p", ProgType::SocketFilter, &[jumps, hits], &text);
+    let program = program("p", ProgType::SocketFilter, &[jumps, hits], text);
     let mut vm = vm(&[program]);
     let itself = vm.program_handle("p").unwrap();
     vm.map("jumps").unwrap().set_program(0, itself).unwrap();

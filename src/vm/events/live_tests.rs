@@ -111,19 +111,26 @@ fn btf_and_format_files_agree() {
     assert!(same > 20 * others.count(), "{unknown:#?}");
 }
 
+/// The kernel's machine, which under an emulator is not the test's.
+fn kernel_arch(btf: &Btf) -> Arch {
+    let registers = btf.find("pt_regs", Kind::Struct);
+    if registers.is_some_and(|ty| btf.field(ty.id(), "r15").is_ok()) {
+        Arch::X86_64
+    } else {
+        Arch::Arm64
+    }
+}
+
 #[test]
 fn contexts_are_laid_out_as_the_kernels_btf_says() {
     let btf = match kernel_btf() {
         Ok(btf) => btf,
         Err(why) => return eprintln!("skipped: {why}"),
     };
-    // The kernel's machine, which under an emulator is not the test's.
-    let registers = btf.find("pt_regs", Kind::Struct);
-    let x86 = registers.is_some_and(|ty| btf.field(ty.id(), "r15").is_ok());
-    let machine = if x86 { Arch::X86_64 } else { Arch::Arm64 };
+    let arch = kernel_arch(&btf);
     let mut checked = 0;
     for prog_type in ProgType::ALL {
-        let Some(layout) = context::layout(prog_type.info().context, machine) else {
+        let Some(layout) = context::layout(prog_type.info().context, arch) else {
             continue;
         };
         let Some(ty) = btf.find(&layout.name, Kind::Struct) else {
@@ -159,13 +166,18 @@ fn the_table_of_system_calls_agrees_with_format_files() {
         Ok(found) => found,
         Err(why) => return eprintln!("skipped: {why}"),
     };
+    let btf = match kernel_btf() {
+        Ok(btf) => btf,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let arch = kernel_arch(&btf);
     let (mut same, mut unknown) = (0, Vec::new());
     for ((group, name), text) in formats
         .iter()
         .filter(|((group, _), _)| group.ends_with("syscalls"))
     {
         let format = Layout::from_format(group, text).unwrap_or_else(|error| panic!("{error}"));
-        let Ok(table) = Layout::of_tracepoint(group, name, None, Arch::HOST) else {
+        let Ok(table) = Layout::of_tracepoint(group, name, None, arch) else {
             unknown.push(name);
             continue;
         };
