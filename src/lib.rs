@@ -32,6 +32,7 @@
 //! | decode, print, assemble instructions | [`isa`] |
 //! | read types | [`btf`] |
 //! | ask what the kernel promises | [`spec`] |
+//! | ask the running kernel | `kernel` (Linux) |
 
 pub mod btf;
 #[cfg(feature = "cli")]
@@ -39,6 +40,8 @@ pub mod cli;
 pub mod harness;
 pub mod interp;
 pub mod isa;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod kernel;
 pub mod object;
 pub mod program;
 pub mod report;

@@ -8,6 +8,8 @@ mod disasm;
 mod exit;
 mod input;
 mod inspect;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod kernel;
 mod printer;
 mod run;
 
@@ -39,6 +41,8 @@ enum Verb {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
     Run(Box<run::Arguments>),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Kernel(kernel::Arguments),
     ConformancePlugin(conformance::Arguments),
 }
 
@@ -66,6 +70,8 @@ impl Verb {
             Self::Inspect(arguments) => inspect::run(&arguments, printer),
             Self::Disasm(arguments) => disasm::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Kernel(arguments) => kernel::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
         }
     }

@@ -11,6 +11,8 @@ use serde_json::json;
 use super::exit::{Exit, Failure};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Prints values as text or as JSON lines. Colours vanish where the output is no
 /// terminal.
@@ -64,6 +66,14 @@ impl Printer {
         }
         self.complain(&text)?;
         Ok(exit)
+    }
+
+    /// Shows on the standard error what is no error, but matters.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    pub fn warn(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.flush()?;
+        anstream::eprintln!("{WARNING}warning{WARNING:#}: {text}");
+        Ok(())
     }
 
     /// Shows an error on the standard error only.

@@ -5,12 +5,16 @@ mod datum;
 mod histogram;
 mod histogram_rule;
 mod inspection;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod kernel_check;
 mod listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
 mod table;
 mod tally;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod verdict;
 
 pub use datum::{Datum, hex};
 pub use histogram::{Buckets, Histogram, Row};
@@ -18,9 +22,13 @@ pub use histogram_rule::HistogramRule;
 pub use inspection::{
     BtfSummary, ExternSummary, GlobalSummary, Inspection, NoteRow, ProgramSummary, RelocationRow,
 };
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use kernel_check::KernelCheck;
 pub use listing::{ListedInsn, ListedLine, Listing};
 pub use map_contents::{Chart, MapContents, MapEntry, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use verdict::{VerdictRow, VerdictTally};

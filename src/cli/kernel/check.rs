@@ -1,0 +1,29 @@
+//! `bpflab kernel check`: what this kernel offers.
+
+use clap::Args;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::printer::Printer;
+use crate::kernel::Availability;
+use crate::report::KernelCheck;
+
+/// Show what this machine's kernel offers
+///
+/// Its release, the rights of this process, whether bpf() works, BTF, and the program
+/// types that can be loaded. Nothing is left behind. Exit code 3 where no program can
+/// be loaded, with what is missing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bpflab kernel check
+  bpflab kernel check --json | jq -r '.prog_types[] | select(.known | not) | .prog_type'")]
+pub(super) struct Arguments {}
+
+pub(super) fn run(Arguments {}: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let check = KernelCheck::new(Availability::probe());
+    printer.show(&check)?;
+    Ok(if check.usable {
+        Exit::Fine
+    } else {
+        Exit::Unavailable
+    })
+}

@@ -1,0 +1,32 @@
+//! `bpflab kernel`: the running kernel as judge. One file per verb.
+
+mod check;
+mod load;
+
+use clap::{Args, Subcommand};
+
+use super::exit::{Exit, Failure};
+use super::printer::Printer;
+
+/// Ask the running kernel (Linux, root)
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bpflab kernel check
+  bpflab kernel load prog.bpf.o")]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Check(check::Arguments),
+    Load(Box<load::Arguments>),
+}
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    match &arguments.verb {
+        Verb::Check(arguments) => check::run(arguments, printer),
+        Verb::Load(arguments) => load::run(arguments, printer),
+    }
+}

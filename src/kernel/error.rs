@@ -1,0 +1,159 @@
+//! What the kernel refuses, and what is no verdict on a program.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::util::Errno;
+
+/// A command of `bpf(2)` (`enum bpf_cmd`, `include/uapi/linux/bpf.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Making a map.
+    MapCreate,
+    /// Reading an element.
+    MapLookupElem,
+    /// Writing an element.
+    MapUpdateElem,
+    /// Going from key to key.
+    MapGetNextKey,
+    /// Making a map constant.
+    MapFreeze,
+    /// Verifying and loading a program.
+    ProgLoad,
+    /// Running a program on given input.
+    ProgTestRun,
+    /// Checking and loading types.
+    BtfLoad,
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MapCreate => "BPF_MAP_CREATE",
+            Self::MapLookupElem => "BPF_MAP_LOOKUP_ELEM",
+            Self::MapUpdateElem => "BPF_MAP_UPDATE_ELEM",
+            Self::MapGetNextKey => "BPF_MAP_GET_NEXT_KEY",
+            Self::MapFreeze => "BPF_MAP_FREEZE",
+            Self::ProgLoad => "BPF_PROG_LOAD",
+            Self::ProgTestRun => "BPF_PROG_TEST_RUN",
+            Self::BtfLoad => "BPF_BTF_LOAD",
+        })
+    }
+}
+
+/// A command that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{command} of {object}: {errno}{}", Hint(*errno, log))]
+pub struct KernelError {
+    /// The command.
+    pub command: Command,
+    /// What it was about: `map events`, `program count_write`, `BTF`.
+    pub object: String,
+    /// What the kernel said.
+    pub errno: Errno,
+    /// The kernel's log, of loads; may be empty.
+    pub log: String,
+}
+
+impl KernelError {
+    pub(super) fn new(command: Command, object: impl Into<String>, errno: Errno) -> Self {
+        Self {
+            command,
+            object: object.into(),
+            errno,
+            log: String::new(),
+        }
+    }
+}
+
+/// The last line of the log; without one, what usually helps.
+struct Hint<'a>(Errno, &'a str);
+
+impl fmt::Display for Hint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.1.lines().next_back(), self.0) {
+            (Some(line), _) => write!(f, ": {line}"),
+            (None, Errno::EPERM) => f.write_str(
+                "; it takes root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a program was not judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NoVerdictKind {
+    /// We may not (`EPERM`).
+    Permission,
+    /// The kernel had no memory for it (`ENOMEM`).
+    Memory,
+    /// This kernel doesn't know the type of the program or map, or what the load asks
+    /// for.
+    Feature,
+    /// A map of the program can't be made as it is declared.
+    Map,
+}
+
+impl NoVerdictKind {
+    /// The word for it in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Memory => "memory",
+            Self::Feature => "feature",
+            Self::Map => "map",
+        }
+    }
+}
+
+/// A program that the kernel did not judge: neither accepted nor rejected.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{error}")]
+pub struct NoVerdict {
+    /// Why.
+    pub kind: NoVerdictKind,
+    /// What failed.
+    pub error: KernelError,
+}
+
+impl NoVerdict {
+    /// What the error number alone tells; `otherwise` where it tells nothing.
+    pub(super) fn of(error: KernelError, otherwise: NoVerdictKind) -> Self {
+        let kind = match error.errno {
+            Errno::EPERM => NoVerdictKind::Permission,
+            Errno::ENOMEM => NoVerdictKind::Memory,
+            _ => otherwise,
+        };
+        Self { kind, error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_where_and_why() {
+        let mut error = KernelError::new(Command::ProgLoad, "program p", Errno::EPERM);
+        assert_eq!(
+            error.to_string(),
+            "BPF_PROG_LOAD of program p: EPERM (Operation not permitted); it takes root, or \
+             CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
+        );
+        error.errno = Errno::EACCES;
+        error.log = "0: (95) exit\nR0 !read_ok\n".to_owned();
+        assert!(error.to_string().ends_with("denied): R0 !read_ok"));
+        let none = NoVerdict::of(error.clone(), NoVerdictKind::Feature);
+        assert_eq!(none.kind, NoVerdictKind::Feature);
+        error.errno = Errno::ENOMEM;
+        assert_eq!(
+            NoVerdict::of(error, NoVerdictKind::Map).kind.name(),
+            "memory"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! Loading a program: the kernel's verdict, and the program if it is accepted.
+
+use std::ffi::CString;
+
+use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
+use super::loaded_program::LoadedProgram;
+use super::log::{LogLevel, Verdict, text};
+use super::maps::{LoadedMaps, kernel_name};
+use super::probe::{Probe, probe};
+use super::sys::{ProgFd, ProgRequest};
+use super::target::{Absent, translate};
+use crate::btf::Record;
+use crate::program::Program;
+use crate::spec::{AttachType, ProgType};
+use crate::util::Errno;
+
+/// Bytes of the log's buffer at first, and at most (`bpf_verifier_log_attr_valid`,
+/// `kernel/bpf/log.c`).
+const LOG_FIRST: usize = 1 << 16;
+const LOG_MOST: usize = (u32::MAX >> 2) as usize;
+
+/// How often a load that a signal interrupted is made anew, as libbpf does.
+const ATTEMPTS: usize = 5;
+
+/// How a program is loaded.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// What the log holds. Errors and statistics are always in it.
+    pub log: LogLevel,
+}
+
+impl Default for LoadOptions {
+    /// Only the error line and the statistics: the fastest that tells the verdict.
+    fn default() -> Self {
+        Self {
+            log: LogLevel::STATISTICS,
+        }
+    }
+}
+
+/// A program that was judged.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What the verifier said.
+    pub verdict: Verdict,
+    /// The program, if it was accepted; it is unloaded when this is dropped.
+    pub program: Option<LoadedProgram>,
+}
+
+/// Loads a program with `maps`, which are those of `program.maps`.
+///
+/// A program that was relocated for another kernel (`kernel_btf`) names that one's
+/// functions and types by number; they are looked up in the running kernel's BTF.
+///
+/// # Errors
+/// The kernel gave no verdict: rights, memory or a feature are missing.
+pub fn load(
+    program: &Program,
+    maps: &LoadedMaps,
+    options: &LoadOptions,
+) -> Result<Loaded, NoVerdict> {
+    let license = CString::new(program.license.as_str()).unwrap_or_default();
+    let failed = |errno| {
+        let object = format!("program {}", program.name);
+        KernelError::new(Command::ProgLoad, object, errno)
+    };
+    let translated = translate(program).map_err(|Absent { kind, name }| NoVerdict {
+        kind: NoVerdictKind::Feature,
+        error: KernelError {
+            log: format!("the running kernel has no {kind} '{name}'"),
+            ..failed(Errno::ENOENT)
+        },
+    })?;
+    let insns: Vec<u8> = translated
+        .insns
+        .iter()
+        .flat_map(|insn| insn.to_bytes())
+        .collect();
+    let descriptors = maps.descriptors();
+    // Information about functions and lines refers to types and strings in the BTF.
+    let typed = maps.btf().is_some();
+    let func_info = if typed {
+        records(&program.func_info)
+    } else {
+        Vec::new()
+    };
+    let line_info = if typed {
+        records(&program.lines)
+    } else {
+        Vec::new()
+    };
+    let request = ProgRequest {
+        prog_type: program.prog_type.number(),
+        expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
+        insns: &insns,
+        license: &license,
+        name: kernel_name(&program.name),
+        flags: program.flags.bits(),
+        attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
+        btf: maps.btf(),
+        func_info: &func_info,
+        line_info: &line_info,
+        maps: &descriptors,
+        log_level: (options.log | LogLevel::STATISTICS).bits(),
+    };
+    let (result, log) = load_logged(&request);
+    let verdict = Verdict::new(result.as_ref().err().copied(), log);
+    if let Some(kind) = no_verdict(program.prog_type, &verdict) {
+        let errno = verdict.errno.unwrap_or(Errno::EINVAL);
+        let error = failed(errno);
+        return Err(NoVerdict { kind, error });
+    }
+    let program = result.ok().map(|fd| LoadedProgram::new(fd, program));
+    Ok(Loaded { verdict, program })
+}
+
+/// Loads with a buffer that holds the whole log.
+fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
+    let mut size = LOG_FIRST;
+    let mut attempts = ATTEMPTS;
+    loop {
+        let mut log = vec![0; size];
+        let (result, needed) = ProgFd::load(request, &mut log);
+        match result {
+            Err(Errno::EAGAIN) if attempts > 0 => attempts -= 1,
+            // The verdict is known, but not the log that belongs to it. Kernels before
+            // 6.4 don't tell how much is needed.
+            Err(Errno::ENOSPC) if size < LOG_MOST => {
+                size = needed.max(size.saturating_mul(4)).min(LOG_MOST);
+            }
+            result => return (result, text(&log)),
+        }
+    }
+}
+
+/// Why a load that failed is no verdict, if it is none. The verifier prints its
+/// statistics at the end of everything that it judges, so without them the system
+/// call refused, which it does for missing rights and memory and for what it doesn't
+/// know, but also for what no kernel takes.
+fn no_verdict(prog_type: ProgType, verdict: &Verdict) -> Option<NoVerdictKind> {
+    let errno = verdict.errno?;
+    match (errno, &verdict.statistics) {
+        (Errno::ENOMEM, _) => Some(NoVerdictKind::Memory),
+        (_, Some(_)) => None,
+        (Errno::EPERM, None) => Some(NoVerdictKind::Permission),
+        (_, None) => {
+            matches!(probe(prog_type), Probe::Refused(_)).then_some(NoVerdictKind::Feature)
+        }
+    }
+}
+
+/// Records as the kernel takes them.
+fn records<R: Record>(records: &[R]) -> Vec<u8> {
+    records
+        .iter()
+        .flat_map(Record::words)
+        .flat_map(u32::to_le_bytes)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::FuncInfo;
+    use crate::util::TypeId;
+
+    fn verdict(errno: Errno, log: &str) -> Verdict {
+        Verdict::new(Some(errno), log.to_owned())
+    }
+
+    #[test]
+    fn what_the_verifier_saw_is_a_verdict() {
+        let kind = |errno, log| no_verdict(ProgType::Xdp, &verdict(errno, log));
+        let statistics = "processed 1 insns (limit 1000000) ";
+        assert_eq!(kind(Errno::EPERM, ""), Some(NoVerdictKind::Permission));
+        assert_eq!(kind(Errno::EPERM, statistics), None);
+        assert_eq!(kind(Errno::ENOMEM, statistics), Some(NoVerdictKind::Memory));
+        assert_eq!(kind(Errno::EACCES, statistics), None);
+    }
+
+    #[test]
+    fn records_are_words() {
+        let info = FuncInfo {
+            insn_off: 3,
+            ty: TypeId(0x102),
+        };
+        assert_eq!(records(&[info]), [3, 0, 0, 0, 2, 1, 0, 0]);
+    }
+}

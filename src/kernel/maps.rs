@@ -1,0 +1,261 @@
+//! The maps and the BTF of an object in the kernel.
+
+use std::borrow::Cow;
+use std::os::fd::BorrowedFd;
+
+use super::cpus;
+use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
+use super::loaded_program::LoadedProgram;
+use super::log::text;
+use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
+use crate::btf::Btf;
+use crate::program::{Initial, MapDef};
+use crate::spec::MapType;
+use crate::util::{Errno, MapId};
+
+type Result<T> = std::result::Result<T, KernelError>;
+
+/// The maps of an object, made and filled, and its BTF. They live as long as this
+/// value, or longer where a loaded program uses them.
+#[derive(Debug)]
+pub struct LoadedMaps {
+    maps: Vec<Option<MapFd>>,
+    names: Vec<String>,
+    btf: Option<BtfFd>,
+    btf_refused: Option<KernelError>,
+}
+
+impl LoadedMaps {
+    /// Makes the maps `defs` in the kernel and fills them, as libbpf does: with the
+    /// types of keys and values where the kernel takes them, frozen where the
+    /// definition says so. Programs in prog arrays are set when they are loaded
+    /// ([`set_program`](Self::set_program)); a map that isn't to be made is left out.
+    ///
+    /// # Errors
+    /// A map that can't be made or filled; [`NoVerdictKind::Map`] unless rights or
+    /// memory were missing. BTF that the kernel refuses is no error: programs are
+    /// loaded without it, and [`btf_refused`](Self::btf_refused) tells why.
+    pub fn create(defs: &[MapDef], btf: Option<&Btf>) -> std::result::Result<Self, NoVerdict> {
+        let (btf, btf_refused) = match btf.map(load_btf) {
+            None => (None, None),
+            Some(Ok(btf)) => (Some(btf), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let mut loaded = Self {
+            maps: Vec::with_capacity(defs.len()),
+            names: defs.iter().map(|def| def.name.clone()).collect(),
+            btf,
+            btf_refused,
+        };
+        let no_map = |error| NoVerdict::of(error, NoVerdictKind::Map);
+        for def in defs {
+            let made = def.autocreate.then(|| loaded.make_whole(def)).transpose();
+            loaded.maps.push(made.map_err(no_map)?);
+        }
+        for (def, map) in defs.iter().zip(&loaded.maps) {
+            if let Some(map) = map {
+                loaded.fill(def, map).map_err(no_map)?;
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Why the kernel refused the object's BTF, if it did.
+    #[must_use]
+    pub const fn btf_refused(&self) -> Option<&KernelError> {
+        self.btf_refused.as_ref()
+    }
+
+    pub(super) const fn btf(&self) -> Option<&BtfFd> {
+        self.btf.as_ref()
+    }
+
+    /// The descriptors by map index.
+    pub(super) fn descriptors(&self) -> Vec<Option<BorrowedFd<'_>>> {
+        self.maps
+            .iter()
+            .map(|map| map.as_ref().map(MapFd::as_fd))
+            .collect()
+    }
+
+    /// Sets the elements of prog arrays that name this program.
+    ///
+    /// # Errors
+    /// A program that doesn't fit the others in the array.
+    pub fn set_program(&self, defs: &[MapDef], program: &LoadedProgram) -> Result<()> {
+        for (def, map) in defs.iter().zip(&self.maps) {
+            let Some(map) = map.as_ref().filter(|_| def.map_type == MapType::ProgArray) else {
+                continue;
+            };
+            for entry in &def.initial {
+                if let Initial::Program { index, name } = entry
+                    && *name == program.name()
+                {
+                    map.update_fd(&index.to_ne_bytes(), program.as_fd())
+                        .map_err(|errno| failed(Command::MapUpdateElem, &def.name, errno))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value under a key, as the kernel holds it now: of a per-CPU map every
+    /// CPU's, each padded to eight bytes. `None` where there is no such element.
+    ///
+    /// # Errors
+    /// A map that isn't there or can't be read, a key of another size.
+    pub fn lookup(&self, map: MapId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let command = Command::MapLookupElem;
+        let (fd, name) = self.get(map, command)?;
+        match fd.lookup(key) {
+            Ok(value) => Ok(Some(value)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(failed(command, name, errno)),
+        }
+    }
+
+    /// The keys that a map has now.
+    ///
+    /// # Errors
+    /// A map that isn't there or has no keys to go through.
+    pub fn keys(&self, map: MapId) -> Result<Vec<Vec<u8>>> {
+        let command = Command::MapGetNextKey;
+        let (fd, name) = self.get(map, command)?;
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        loop {
+            match fd.next_key(keys.last().map(Vec::as_slice)) {
+                Ok(key) => keys.push(key),
+                Err(Errno::ENOENT) => return Ok(keys),
+                Err(errno) => return Err(failed(command, name, errno)),
+            }
+        }
+    }
+
+    fn get(&self, map: MapId, command: Command) -> Result<(&MapFd, &str)> {
+        let name = self.names.get(map.index()).map_or("?", String::as_str);
+        let fd = self.maps.get(map.index()).and_then(Option::as_ref);
+        fd.map(|fd| (fd, name))
+            .ok_or_else(|| failed(command, name, Errno::EBADF))
+    }
+
+    /// Makes a map, and writes the global variables of an arena.
+    fn make_whole(&self, def: &MapDef) -> Result<MapFd> {
+        let mut map = self.make(def)?;
+        for entry in &def.initial {
+            if let (MapType::Arena, Initial::Bytes { value, .. }) = (def.map_type, entry) {
+                map.write_arena(value)
+                    .map_err(|errno| failed(Command::MapUpdateElem, &def.name, errno))?;
+            }
+        }
+        Ok(map)
+    }
+
+    /// Makes a map, with the shape of the maps that it holds if it holds maps.
+    fn make(&self, def: &MapDef) -> Result<MapFd> {
+        let inner = def.inner.as_deref().map(|inner| self.make(inner));
+        let inner = inner.transpose()?;
+        let id = |ty: Option<crate::util::TypeId>| ty.map_or(0, |ty| ty.0);
+        let typed = def.key_type.is_some() || def.value_type.is_some();
+        let types = self.btf.as_ref().filter(|_| typed);
+        let mut request = MapRequest {
+            map_type: def.map_type,
+            key_size: def.key_size,
+            value_size: def.value_size,
+            max_entries: match (def.map_type, def.max_entries) {
+                (MapType::PerfEventArray, 0) => cpus::possible(),
+                (_, entries) => entries,
+            },
+            flags: def.flags.bits(),
+            extra: def.extra,
+            numa_node: def.numa_node,
+            name: kernel_name(&def.name),
+            inner: inner.as_ref(),
+            types: types.map(|btf| (btf, id(def.key_type), id(def.value_type))),
+            kernel_value_type: id(def.kernel_value_type),
+        };
+        let mut made = MapFd::create(&request);
+        if made.is_err() && request.types.take().is_some() {
+            // Several types of maps know no types of keys and values.
+            made = MapFd::create(&request);
+        }
+        made.map_err(|errno| failed(Command::MapCreate, &def.name, errno))
+    }
+
+    /// Gives a map what it holds at the start.
+    fn fill(&self, def: &MapDef, map: &MapFd) -> Result<()> {
+        for entry in &def.initial {
+            let updated = match entry {
+                _ if def.map_type == MapType::Arena => Ok(()),
+                Initial::Bytes { key, value } => map.update(key, &whole(value, map.value_size())),
+                Initial::Map { index, map: inner } => {
+                    let inner = self.maps.get(inner.index()).and_then(Option::as_ref);
+                    inner.map_or(Err(Errno::EBADF), |inner| {
+                        map.update_fd(&index.to_ne_bytes(), inner.as_fd())
+                    })
+                }
+                Initial::Program { .. } => Ok(()),
+            };
+            updated.map_err(|errno| failed(Command::MapUpdateElem, &def.name, errno))?;
+        }
+        if def.frozen {
+            map.freeze()
+                .map_err(|errno| failed(Command::MapFreeze, &def.name, errno))?;
+        }
+        Ok(())
+    }
+}
+
+/// The value with the zeros that its definition leaves out.
+fn whole(value: &[u8], size: usize) -> Cow<'_, [u8]> {
+    if value.len() >= size {
+        return value.into();
+    }
+    let mut whole = value.to_vec();
+    whole.resize(size, 0);
+    whole.into()
+}
+
+fn failed(command: Command, map: &str, errno: Errno) -> KernelError {
+    KernelError::new(command, format!("map {map}"), errno)
+}
+
+/// Loads BTF; when the kernel refuses it, once more for the log.
+fn load_btf(btf: &Btf) -> Result<BtfFd> {
+    const LOG: usize = 1 << 16;
+    let bytes = btf.to_bytes();
+    BtfFd::load(&bytes, &mut []).map_err(|errno| {
+        let mut log = vec![0; LOG];
+        let errno = BtfFd::load(&bytes, &mut log).err().unwrap_or(errno);
+        KernelError {
+            log: text(&log),
+            ..KernelError::new(Command::BtfLoad, "BTF", errno)
+        }
+    })
+}
+
+/// As much of a name as the kernel keeps, in the characters that it takes
+/// (`bpf_obj_name_cpy`, `kernel/bpf/syscall.c`).
+pub(super) fn kernel_name(name: &str) -> [u8; NAME_LEN] {
+    let mut kept = [0; NAME_LEN];
+    for (to, from) in kept.iter_mut().take(NAME_LEN - 1).zip(name.bytes()) {
+        *to = match from {
+            b'_' | b'.' => from,
+            _ if from.is_ascii_alphanumeric() => from,
+            _ => b'_',
+        };
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_kernel_takes() {
+        assert_eq!(&kernel_name(".rodata.str"), b".rodata.str\0\0\0\0\0");
+        assert_eq!(&kernel_name("a-name$longer-than-it"), b"a_name_longer_t\0");
+        assert_eq!(*whole(&[1], 3), [1, 0, 0]);
+        assert_eq!(*whole(&[1, 2], 2), [1, 2]);
+    }
+}

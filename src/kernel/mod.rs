@@ -1,0 +1,47 @@
+//! The real kernel: the same [`Program`](crate::program::Program) that the other
+//! engines run, given to `bpf(2)`. It is the judge of the verifier and of the
+//! engines.
+//!
+//! ```no_run
+//! use bpflab::Object;
+//! use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let object = Object::open("tests/objects/contexts.bpf.o")?;
+//! let program = object.program("xdp_length")?;
+//! let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
+//! let loaded = load(&program, &maps, &LoadOptions::default())?;
+//! match &loaded.program {
+//!     Some(accepted) => {
+//!         let run = accepted.test_run(&TestRun::packet(&[0; 64]))?;
+//!         println!("returned {}", run.retval);
+//!     }
+//!     None => println!("rejected: {}", loaded.verdict.message),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! System calls are made in one file, `sys.rs`. Everything that the kernel holds for
+//! us is closed when its value is dropped; nothing is pinned or attached. Programs and
+//! BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
+
+mod availability;
+mod cpus;
+mod error;
+mod load;
+mod loaded_program;
+mod log;
+mod maps;
+mod probe;
+mod sys;
+mod target;
+mod test_run;
+
+pub use availability::{Availability, Capability, Privilege, TypeSupport};
+pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
+pub use load::{LoadOptions, Loaded, load};
+pub use loaded_program::LoadedProgram;
+pub use log::{LogLevel, Statistics, Verdict};
+pub use maps::LoadedMaps;
+pub use test_run::{TestRun, TestRunResult};

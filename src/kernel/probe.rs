@@ -1,0 +1,61 @@
+//! Whether the kernel knows a program type.
+
+use super::log::{LogLevel, Verdict, text};
+use super::sys::{ProgFd, ProgRequest};
+use crate::isa::RawInsn;
+use crate::spec::{AttachRule, AttachType, ProgFlags, ProgType, Traits};
+use crate::util::Errno;
+
+/// What became of the smallest program of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// It was accepted.
+    Loads,
+    /// The verifier saw it: the type is known, and wants to be told more, such as the
+    /// function that it attaches to.
+    Known,
+    /// It was refused before the verifier saw it.
+    Refused(Errno),
+}
+
+/// Loads the smallest program of a type.
+pub(super) fn probe(prog_type: ProgType) -> Probe {
+    const LOG: usize = 1 << 12;
+    let attach_type = match prog_type.info().attach {
+        AttachRule::OneOf([first, ..]) => Some(*first),
+        _ => None,
+    };
+    // A type that always may sleep has to.
+    let flags = match prog_type {
+        ProgType::Syscall => ProgFlags::SLEEPABLE,
+        _ => ProgFlags::empty(),
+    };
+    // r0 = 1, which is in the range of every type that has one.
+    let insns = [
+        RawInsn::new(0xb7, 0, 0, 0, 1),
+        RawInsn::new(0x95, 0, 0, 0, 0),
+    ];
+    let insns: Vec<u8> = insns.iter().flat_map(|insn| insn.to_bytes()).collect();
+    let request = ProgRequest {
+        prog_type: prog_type.number(),
+        expected_attach_type: attach_type.map_or(0, AttachType::number),
+        insns: &insns,
+        license: c"GPL",
+        name: Default::default(),
+        flags: flags.bits(),
+        attach_btf_id: u32::from(prog_type.info().traits.contains(Traits::ATTACH_BTF)),
+        btf: None,
+        func_info: &[],
+        line_info: &[],
+        maps: &[],
+        log_level: LogLevel::STATISTICS.bits(),
+    };
+    let mut log = vec![0; LOG];
+    let (result, _) = ProgFd::load(&request, &mut log);
+    let verdict = Verdict::new(result.err(), text(&log));
+    match (verdict.errno, verdict.statistics) {
+        (None, _) => Probe::Loads,
+        (Some(_), Some(_)) => Probe::Known,
+        (Some(errno), None) => Probe::Refused(errno),
+    }
+}

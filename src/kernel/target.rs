@@ -1,0 +1,140 @@
+//! Programs that were relocated for another kernel: what they name in its BTF, by the
+//! numbers that it has in the running one's.
+//!
+//! Ids differ between builds of the same release. What CO-RE computed (offsets, sizes)
+//! stays as it is; that is the caller's to have right.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use crate::btf::{Btf, Kind};
+use crate::isa::{PseudoKind, RawInsn};
+use crate::program::Program;
+use crate::util::TypeId;
+
+/// `BPF_JMP | BPF_CALL`, and the source field of a kernel function's call.
+const CALL: u8 = 0x85;
+const KFUNC: u8 = 2;
+/// `BPF_LD | BPF_IMM | BPF_DW`, which takes two slots.
+const LOAD_64: u8 = 0x18;
+
+/// A program's references into the kernel's BTF, as the running kernel numbers them.
+pub(super) struct Translated<'a> {
+    pub insns: Cow<'a, [RawInsn]>,
+    pub attach_btf_id: Option<TypeId>,
+}
+
+/// A type that the running kernel doesn't have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Absent {
+    pub kind: Kind,
+    pub name: String,
+}
+
+/// Translates for the running kernel. Without knowledge of either kernel's BTF the
+/// numbers stay.
+pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
+    match (&program.kernel_btf, running()) {
+        (Some(of), Some(to)) => between(program, of, to),
+        _ => Ok(Translated {
+            insns: program.insns.as_slice().into(),
+            attach_btf_id: program.attach_btf_id,
+        }),
+    }
+}
+
+/// The running kernel's BTF, read once.
+fn running() -> Option<&'static Btf> {
+    static BTF: OnceLock<Option<Btf>> = OnceLock::new();
+    BTF.get_or_init(|| Btf::parse(&std::fs::read("/sys/kernel/btf/vmlinux").ok()?).ok())
+        .as_ref()
+}
+
+fn between<'a>(program: &'a Program, of: &Btf, to: &Btf) -> Result<Translated<'a>, Absent> {
+    let mut insns = Cow::Borrowed(program.insns.as_slice());
+    let mut slot = 0;
+    while let Some(insn) = program.insns.get(slot) {
+        let wide = insn.opcode == LOAD_64;
+        // A non-zero offset or second immediate names the BTF of a module instead.
+        let names_type = if wide {
+            let second = program.insns.get(slot + 1);
+            insn.src() == PseudoKind::BtfId.src() && second.is_some_and(|second| second.imm == 0)
+        } else {
+            insn.opcode == CALL && insn.src() == KFUNC && insn.off == 0
+        };
+        if names_type {
+            let id = number(of, to, TypeId(insn.imm.cast_unsigned()))?;
+            if let Some(insn) = insns.to_mut().get_mut(slot) {
+                insn.imm = id.0.cast_signed();
+            }
+        }
+        slot += if wide { 2 } else { 1 };
+    }
+    let attach_btf_id = program.attach_btf_id.map(|id| number(of, to, id));
+    Ok(Translated {
+        insns,
+        attach_btf_id: attach_btf_id.transpose()?,
+    })
+}
+
+/// The number in `to` of a type in `of`. One that is no type stays: whatever the
+/// kernel says of it is the verdict.
+fn number(of: &Btf, to: &Btf, id: TypeId) -> Result<TypeId, Absent> {
+    let Some(ty) = of.get(id).filter(|ty| !ty.name().is_empty()) else {
+        return Ok(id);
+    };
+    let same =
+        |found: &crate::btf::Type<'_>| found.kind() == ty.kind() && found.name() == ty.name();
+    if to.get(id).is_some_and(|found| same(&found)) {
+        return Ok(id);
+    }
+    let found = to.find(ty.name(), ty.kind()).map(|found| found.id());
+    found.ok_or_else(|| Absent {
+        kind: ty.kind(),
+        name: ty.name().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::{Builder, Linkage};
+    use crate::spec::ProgType;
+
+    fn kernel(names: &[&str]) -> Btf {
+        let mut builder = Builder::new();
+        let prototype = builder.prototype(TypeId(0), &[]);
+        for name in names {
+            builder.function(name, prototype, Linkage::Static);
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn functions_are_found_by_name() {
+        let (of, to) = (kernel(&["a", "b"]), kernel(&["b", "c", "a"]));
+        let insns = vec![
+            RawInsn::new(CALL, 0, KFUNC, 0, 3), // b
+            RawInsn::new(LOAD_64, 0, 3, 0, 2),  // a
+            RawInsn::new(0, 0, 0, 0, 0),
+            RawInsn::new(CALL, 0, KFUNC, 1, 3), // a module's
+            RawInsn::new(CALL, 0, 0, 0, 3),     // a helper
+        ];
+        let mut program = Program::new("p", ProgType::Tracing, insns);
+        program.attach_btf_id = Some(TypeId(2));
+        let translated = between(&program, &of, &to).ok().unwrap();
+        let immediates: Vec<_> = translated.insns.iter().map(|insn| insn.imm).collect();
+        assert_eq!(immediates, [2, 4, 0, 3, 3]);
+        assert_eq!(translated.attach_btf_id, Some(TypeId(4)));
+
+        let absent = between(&program, &of, &kernel(&["b"])).err();
+        let name = "a".to_owned();
+        assert_eq!(
+            absent,
+            Some(Absent {
+                kind: Kind::Func,
+                name
+            })
+        );
+    }
+}

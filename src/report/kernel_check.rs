@@ -1,0 +1,77 @@
+//! What the running kernel offers, for `bpflab kernel check`.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::table::Table;
+use crate::kernel::{Availability, TypeSupport};
+
+/// What the running kernel offers. Its fields are the keys of `--json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct KernelCheck {
+    /// Whether programs can be loaded.
+    pub usable: bool,
+    /// What is missing, and what to do about it.
+    pub missing: Vec<String>,
+    /// What there is.
+    #[serde(flatten)]
+    pub kernel: Availability,
+}
+
+impl KernelCheck {
+    /// A report on the kernel.
+    #[must_use]
+    pub fn new(kernel: Availability) -> Self {
+        Self {
+            usable: kernel.usable(),
+            missing: kernel.missing(),
+            kernel,
+        }
+    }
+}
+
+impl fmt::Display for KernelCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = &self.kernel;
+        writeln!(f, "Linux {}", kernel.release)?;
+        let mut table = Table::default();
+        let user = if kernel.privilege.root {
+            "root"
+        } else {
+            "not root"
+        };
+        let capabilities = kernel.privilege.capabilities.iter();
+        let capabilities: Vec<_> = capabilities.map(|capability| capability.name()).collect();
+        table.row(["user", &[&[user], &*capabilities].concat().join(", ")]);
+        table.row(["bpf()", kernel.refused.as_deref().unwrap_or("works")]);
+        table.row(["BTF", if kernel.btf { "yes" } else { "no" }]);
+        let jit = match kernel.jit {
+            Some(true) => "on",
+            Some(false) => "off",
+            None => "not told",
+        };
+        table.row(["JIT", jit]);
+        let of = |wanted: fn(&TypeSupport) -> bool| {
+            let names = kernel.prog_types.iter().filter(|ty| wanted(ty));
+            names
+                .map(|ty| ty.prog_type.name())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        for (label, names) in [
+            ("loads", of(|ty| ty.loads)),
+            ("known", of(|ty| ty.known && !ty.loads)),
+            ("unknown", of(|ty| !ty.known)),
+        ] {
+            if !names.is_empty() {
+                table.row([label, &names]);
+            }
+        }
+        table.fmt(f)?;
+        for missing in &self.missing {
+            writeln!(f, "missing: {missing}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! The table of helpers, held against the running kernel: which helper may be called by
+//! which program, for every helper and every program type that can be loaded.
+//!
+//! A program of `call N` and `exit` is rejected in most cases, but for different
+//! reasons: the kernel looks first whether the type has the helper at all.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "kernel/here.rs"]
+mod here;
+
+use bpflab::btf::Kind;
+use bpflab::isa::RawInsn;
+use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
+use bpflab::object::Target;
+use bpflab::program::Program;
+use bpflab::spec::helpers::{Attributes, Caller, Effects, Helper, helpers};
+use bpflab::spec::{AttachRule, AttachType, ProgFlags, ProgType, Traits};
+use bpflab::util::TypeId;
+
+/// A program to which helpers are tried.
+struct Candidate {
+    caller: Caller<'static>,
+    attach_btf_id: Option<TypeId>,
+}
+
+impl Candidate {
+    fn of(prog_type: ProgType, attach_type: Option<AttachType>) -> Self {
+        Self {
+            caller: Caller {
+                prog_type,
+                attach_type: prog_type.attach_type(attach_type),
+                target: None,
+            },
+            attach_btf_id: None,
+        }
+    }
+
+    fn program(&self, body: &[RawInsn]) -> Program {
+        let result = RawInsn::new(0xb7, 0, 0, 0, 1);
+        let exit = RawInsn::new(0x95, 0, 0, 0, 0);
+        let insns = body.iter().copied().chain([result, exit]).collect();
+        let mut program = Program::new("helper", self.caller.prog_type, insns);
+        program.expected_attach_type = self.caller.attach_type;
+        program.attach_btf_id = self.attach_btf_id;
+        program.license = "GPL".to_owned();
+        if self.caller.prog_type == ProgType::Syscall {
+            program.flags = ProgFlags::SLEEPABLE;
+        }
+        program
+    }
+
+    /// Whether the kernel lets this program call the helper: the error line, or nothing
+    /// for an accepted program.
+    fn ask(&self, body: &[RawInsn]) -> Result<String, NoVerdict> {
+        let maps = LoadedMaps::create(&[], None)?;
+        let loaded = load(&self.program(body), &maps, &LoadOptions::default())?;
+        Ok(loaded.verdict.message)
+    }
+}
+
+/// The programs that this kernel loads: every type with each attach type that may matter
+/// to helpers.
+fn candidates() -> Vec<Candidate> {
+    let mut all = Vec::new();
+    // Types that attach through BTF are tried on hooks, below.
+    let hooked = |ty: &&ProgType| ty.info().traits.contains(Traits::ATTACH_BTF);
+    for prog_type in ProgType::ALL.iter().filter(|ty| !hooked(ty)) {
+        match prog_type.info().attach {
+            AttachRule::OneOf(list) => {
+                all.extend(list.iter().map(|at| Candidate::of(*prog_type, Some(*at))));
+            }
+            _ => all.push(Candidate::of(*prog_type, None)),
+        }
+    }
+    let kprobe = [AttachType::TraceKprobeMulti, AttachType::TraceKprobeSession];
+    all.extend(kprobe.map(|at| Candidate::of(ProgType::Kprobe, Some(at))));
+    if let Ok(Target::Kernel(btf)) = Target::file("/sys/kernel/btf/vmlinux") {
+        let find = |name, kind| btf.find(name, kind).map(|ty| ty.id());
+        let hooks = [
+            (
+                ProgType::Tracing,
+                AttachType::TraceFentry,
+                "vfs_read",
+                Kind::Func,
+            ),
+            (
+                ProgType::Tracing,
+                AttachType::TraceRawTp,
+                "btf_trace_sched_switch",
+                Kind::Typedef,
+            ),
+            (
+                ProgType::Tracing,
+                AttachType::TraceIter,
+                "bpf_iter_task",
+                Kind::Func,
+            ),
+            (
+                ProgType::Lsm,
+                AttachType::LsmMac,
+                "bpf_lsm_file_open",
+                Kind::Func,
+            ),
+        ];
+        for (prog_type, attach_type, name, kind) in hooks {
+            all.push(Candidate {
+                attach_btf_id: find(name, kind),
+                ..Candidate::of(prog_type, Some(attach_type))
+            });
+        }
+    }
+    // Iterators and fentry programs return 0; everything else may return 1.
+    all.retain(|candidate| {
+        candidate
+            .ask(&[])
+            .is_ok_and(|line| !line.contains("attach_btf_id"))
+    });
+    all
+}
+
+/// What is wrong with the table's row, if anything.
+fn differs(helper: &Helper, candidate: &Candidate) -> Option<String> {
+    let call = RawInsn::new(0x85, 0, 0, 0, helper.id.0.cast_signed());
+    let line = match candidate.ask(&[call]) {
+        Ok(line) => line,
+        Err(none) => return Some(none.to_string()),
+    };
+    let prototype = helper.prototype(&candidate.caller);
+    let refused = line.contains("program of this type cannot use helper")
+        || line.contains("unknown func")
+        || line.contains("invalid func");
+    // What the kernel may be built without can't be held against the table, nor what
+    // only sleeping programs have.
+    let may_miss = helper.effects.contains(Effects::OPTIONAL)
+        || prototype.is_some_and(|p| p.attributes.contains(Attributes::MIGHT_SLEEP));
+    let differs = match (prototype, refused) {
+        (Some(_), true) => !may_miss,
+        (None, false) => true,
+        (Some(_), false) | (None, true) => false,
+    };
+    differs.then(|| {
+        let (table, caller) = (prototype.is_some(), &candidate.caller);
+        format!(
+            "{} for {caller:?}: table {table}, kernel: {line}",
+            helper.name
+        )
+    })
+}
+
+#[test]
+fn every_helper_for_every_type() {
+    let Some(kernel) = here::kernel() else { return };
+    if !kernel.release.starts_with("6.18.") {
+        eprintln!(
+            "skipped: the table is that of Linux 6.18, this is {}",
+            kernel.release
+        );
+        return;
+    }
+    let candidates = candidates();
+    let mut different = Vec::new();
+    for candidate in &candidates {
+        different.extend(
+            helpers()
+                .iter()
+                .filter_map(|helper| differs(helper, candidate)),
+        );
+    }
+    eprintln!(
+        "{} helpers, {} kinds of program, {} differences",
+        helpers().len(),
+        candidates.len(),
+        different.len()
+    );
+    assert!(candidates.len() > 40, "{}", candidates.len());
+    assert_eq!(different, Vec::<String>::new());
+}

@@ -1,0 +1,240 @@
+//! Our own objects in the running kernel: each program gets the verdict that it should,
+//! programs run there as they do in the machine of our own, and nothing stays behind.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "kernel/here.rs"]
+mod here;
+
+use std::path::PathBuf;
+
+use bpflab::Object;
+use bpflab::kernel::{
+    LoadOptions, Loaded, LoadedMaps, LogLevel, NoVerdict, NoVerdictKind, TestRun, load,
+};
+use bpflab::program::{Initial, MapDef, Program};
+use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
+use bpflab::util::{Errno, MapId};
+
+fn root(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The objects that are there, in order.
+fn objects() -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = ["examples/bpf", "tests/objects"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "o"))
+        .collect();
+    all.sort();
+    all
+}
+
+fn judge(program: &Program, options: &LoadOptions) -> Result<(Loaded, LoadedMaps), NoVerdict> {
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
+    assert_eq!(maps.btf_refused(), None, "{}", program.name);
+    Ok((load(program, &maps, options)?, maps))
+}
+
+fn program(path: &str, name: &str) -> Program {
+    Object::open(root(path)).unwrap().program(name).unwrap()
+}
+
+/// The file descriptors that this process has.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn our_objects_get_their_verdicts() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let (mut accepted, mut not_judged) = (0, 0);
+    for path in objects() {
+        // Not every object can be relocated: some are there to be refused.
+        let Ok(object) = Object::open(&path) else {
+            continue;
+        };
+        for program in object.programs().filter_map(Result::ok) {
+            let at = format!("{}: {}", path.display(), program.name);
+            match judge(&program, &LoadOptions::default()) {
+                Ok((loaded, _)) if path.ends_with("past_the_end.bpf.o") => {
+                    assert_eq!(loaded.verdict.errno, Some(Errno::EACCES), "{at}");
+                    assert!(loaded.program.is_none() && !loaded.verdict.message.is_empty());
+                }
+                Ok((loaded, _)) => {
+                    assert!(loaded.verdict.accepted, "{at}: {}", loaded.verdict.message);
+                    assert!(loaded.verdict.processed() > 0, "{at}");
+                    accepted += 1;
+                }
+                // Hooks that this machine's policy or configuration forbids.
+                Err(none) => {
+                    let known = [NoVerdictKind::Permission, NoVerdictKind::Feature];
+                    assert!(known.contains(&none.kind), "{at}: {none}");
+                    eprintln!("{at}: not judged: {none}");
+                    not_judged += 1;
+                }
+            }
+        }
+    }
+    assert!(accepted > 40 && not_judged < 10, "{accepted}, {not_judged}");
+}
+
+#[test]
+fn a_packet_is_run_through_and_maps_are_read() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let program = program("tests/objects/contexts.bpf.o", "xdp_length");
+    let (loaded, maps) = judge(&program, &LoadOptions::default()).unwrap();
+    let accepted = loaded.program.unwrap();
+    let mut packet = [0; 64];
+    packet[12] = 8;
+    let result = accepted.test_run(&TestRun::packet(&packet)).unwrap();
+    assert_eq!((result.retval, result.data.as_slice()), (2, &packet[..]));
+
+    let bss = program
+        .maps
+        .iter()
+        .position(|map| map.name.ends_with(".bss"));
+    let bss = MapId::from_index(bss.unwrap());
+    let value = maps.lookup(bss, &[0; 4]).unwrap().unwrap();
+    assert!(
+        value.windows(4).any(|word| word == 64u32.to_ne_bytes()),
+        "{value:?}"
+    );
+    assert_eq!(maps.keys(bss).unwrap(), [[0; 4]]);
+    assert!(maps.lookup(bss, &[0; 8]).is_err());
+}
+
+#[test]
+fn a_context_is_run_on_in_place() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut twice = Program::new("twice", ProgType::Syscall, Vec::new());
+    twice.flags = ProgFlags::SLEEPABLE;
+    twice.insns = bpflab::isa::RawInsn::slots(&[
+        0x61, 0x12, 0, 0, 0, 0, 0, 0, // r2 = *(u32 *)(r1 +0)
+        0x67, 0x02, 0, 0, 1, 0, 0, 0, // r2 <<= 1
+        0x63, 0x21, 0, 0, 0, 0, 0, 0, // *(u32 *)(r1 +0) = r2
+        0xb7, 0, 0, 0, 7, 0, 0, 0, // r0 = 7
+        0x95, 0, 0, 0, 0, 0, 0, 0, // exit
+    ])
+    .0;
+    let (loaded, _maps) = judge(&twice, &LoadOptions::default()).unwrap();
+    let result = loaded
+        .program
+        .unwrap()
+        .test_run(&TestRun::context(&[21, 0, 0, 0]));
+    let result = result.unwrap();
+    assert_eq!((result.retval, result.context), (7, vec![42, 0, 0, 0]));
+}
+
+#[test]
+fn tail_calls_reach_programs_of_the_object() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let object = Object::open(root("tests/objects/tail_calls.bpf.o")).unwrap();
+    let programs: Vec<Program> = object.programs().collect::<Result<_, _>>().unwrap();
+    let maps = LoadedMaps::create(object.maps(), object.btf()).unwrap();
+    let loaded: Vec<_> = programs
+        .iter()
+        .map(|program| load(program, &maps, &LoadOptions::default()).unwrap())
+        .filter_map(|loaded| loaded.program)
+        .collect();
+    assert_eq!(loaded.len(), programs.len());
+    for program in &loaded {
+        maps.set_program(object.maps(), program).unwrap();
+    }
+    let array = object
+        .maps()
+        .iter()
+        .position(|map| map.map_type == MapType::ProgArray);
+    let array = MapId::from_index(array.unwrap());
+    // The kernel shows programs in an array by their ids, which are not 0.
+    let first = maps.lookup(array, &maps.keys(array).unwrap()[0]).unwrap();
+    assert!(first.is_none_or(|id| id != [0; 4]));
+}
+
+#[test]
+fn the_log_is_whole() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let program = program("examples/bpf/write_hist.bpf.o", "count_write");
+    let log = LogLevel::ALL;
+    let (loaded, _maps) = judge(&program, &LoadOptions { log }).unwrap();
+    let log = &loaded.verdict.log;
+    assert!(
+        log.len() > 1 << 14 && log.contains("\n0: "),
+        "{}",
+        log.len()
+    );
+    assert!(
+        loaded
+            .verdict
+            .statistics
+            .is_some_and(|statistics| statistics.time_us.is_some())
+    );
+}
+
+#[test]
+fn a_map_that_cannot_be_made_is_no_verdict() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let none = LoadedMaps::create(&[MapDef::new("m", MapType::Array, 3, 4, 1)], None);
+    let none = none.unwrap_err();
+    assert_eq!(none.kind, NoVerdictKind::Map);
+    let text = "BPF_MAP_CREATE of map m: EINVAL (Invalid argument)";
+    assert_eq!(none.to_string(), text);
+}
+
+#[test]
+fn per_cpu_values_are_read_whole() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let def = MapDef::new("counts", MapType::PercpuArray, 4, 4, 2);
+    let maps = LoadedMaps::create(&[def], None).unwrap();
+    let value = maps.lookup(MapId(0), &1u32.to_ne_bytes()).unwrap().unwrap();
+    assert!(!value.is_empty() && value.len().is_multiple_of(8));
+    assert_eq!(maps.lookup(MapId(0), &2u32.to_ne_bytes()).unwrap(), None);
+}
+
+#[test]
+fn an_arena_begins_with_its_variables() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut def = MapDef::new("arena", MapType::Arena, 0, 0, 4);
+    def.flags = MapFlags::MMAPABLE;
+    let initial = |bytes: usize| Initial::Bytes {
+        key: Vec::new(),
+        value: vec![7; bytes].into(),
+    };
+    def.initial = vec![initial(100)];
+    assert!(LoadedMaps::create(std::slice::from_ref(&def), None).is_ok());
+    def.initial = vec![initial(5 * 4096)];
+    let error = LoadedMaps::create(&[def], None).unwrap_err().error;
+    assert_eq!(error.errno, Errno::E2BIG);
+}
+
+#[test]
+fn nothing_stays_behind() {
+    if here::kernel().is_none() {
+        return;
+    }
+    // Other tests open and close meanwhile: a leak would grow with every round.
+    let program = program("tests/objects/map_kinds.bpf.o", "use_maps");
+    let before = descriptors();
+    for _ in 0..100 {
+        judge(&program, &LoadOptions::default()).unwrap();
+    }
+    assert!(descriptors() < before + 90);
+}
