@@ -22,7 +22,7 @@ bitflags! {
 pub struct Statistics {
     /// Instructions that it walked.
     pub processed: u64,
-    /// States that it kept, and the most at one time.
+    /// States that it made in all.
     pub total_states: u64,
     /// The most states at one time.
     pub peak_states: u64,
