@@ -47,6 +47,7 @@ pub mod program;
 pub mod report;
 pub mod spec;
 pub mod util;
+pub mod verifier;
 pub mod vm;
 
 pub use harness::{Error, Result, Vm};

@@ -1,0 +1,415 @@
+//! Tristate numbers: for each bit of a `u64`, whether it is 0, 1 or unknown.
+//!
+//! The order is that of sets: a tnum stands for every number that agrees with its
+//! known bits ([`Tnum::contains`]). There is no bottom: the intersection of two that
+//! disagree holds arbitrary numbers, as the kernel's does (`kernel/bpf/tnum.c`).
+//! Addition and multiplication are those of "Sound, precise, and fast abstract
+//! interpretation with tristate numbers" (CGO 2022), as Linux 6.18 refined them.
+
+use std::fmt;
+
+use crate::isa::Width;
+
+/// A number of which some bits are known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tnum {
+    /// The known bits; zero where a bit is unknown.
+    pub value: u64,
+    /// One where a bit is unknown.
+    pub mask: u64,
+}
+
+/// Largest number that the kernel's log prints in decimal.
+const DECIMAL_MAX: u64 = u16::MAX as u64;
+/// The bits of the low half.
+const LOW: u64 = u32::MAX as u64;
+
+impl Tnum {
+    /// Any number.
+    pub const UNKNOWN: Self = Self {
+        value: 0,
+        mask: u64::MAX,
+    };
+
+    /// Just this number.
+    #[must_use]
+    pub const fn constant(value: u64) -> Self {
+        Self { value, mask: 0 }
+    }
+
+    /// The narrowest tnum with every number from `min` to `max`: their common leading
+    /// bits.
+    #[must_use]
+    pub const fn range(min: u64, max: u64) -> Self {
+        let mask = match (min ^ max).leading_zeros() {
+            64 => 0,
+            common => u64::MAX >> common,
+        };
+        Self {
+            value: min & !mask,
+            mask,
+        }
+    }
+
+    /// Whether every bit is known.
+    #[must_use]
+    pub const fn is_const(self) -> bool {
+        self.mask == 0
+    }
+
+    /// Whether no bit is known.
+    #[must_use]
+    pub const fn is_unknown(self) -> bool {
+        self.mask == u64::MAX
+    }
+
+    /// The smallest member, unsigned.
+    #[must_use]
+    pub const fn min(self) -> u64 {
+        self.value
+    }
+
+    /// The largest member, unsigned.
+    #[must_use]
+    pub const fn max(self) -> u64 {
+        self.value | self.mask
+    }
+
+    /// Whether `number` agrees with the known bits.
+    #[must_use]
+    pub const fn contains(self, number: u64) -> bool {
+        number & !self.mask == self.value
+    }
+
+    /// Whether every member of `self` is one of `other`.
+    #[must_use]
+    pub const fn is_subset_of(self, other: Self) -> bool {
+        self.mask & !other.mask == 0 && other.contains(self.value)
+    }
+
+    /// Whether some number may be a member of both: no known bit differs.
+    #[must_use]
+    pub const fn overlaps(self, other: Self) -> bool {
+        (self.value ^ other.value) & !self.mask & !other.mask == 0
+    }
+
+    /// Whether every member is a multiple of `size`, a power of two (or 0, of which
+    /// anything counts as a multiple).
+    #[must_use]
+    pub const fn is_aligned(self, size: u64) -> bool {
+        size == 0 || self.max() & (size - 1) == 0
+    }
+
+    /// What both know. Where they disagree on a bit, it is 1.
+    #[must_use]
+    pub const fn intersect(self, other: Self) -> Self {
+        Self::of(self.value | other.value, self.mask & other.mask)
+    }
+
+    /// The narrowest tnum with the members of both.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self::of(
+            self.value & other.value,
+            self.mask | other.mask | (self.value ^ other.value),
+        )
+    }
+
+    /// The low half, the upper bits known to be zero.
+    #[must_use]
+    pub const fn low(self) -> Self {
+        self.truncate(32)
+    }
+
+    /// The low `bits` bits, the others known to be zero.
+    #[must_use]
+    pub const fn truncate(self, bits: u8) -> Self {
+        let keep = match bits {
+            0..=63 => (1 << bits) - 1,
+            _ => u64::MAX,
+        };
+        Self {
+            value: self.value & keep,
+            mask: self.mask & keep,
+        }
+    }
+
+    /// The upper half as it is, the low half from `low`.
+    #[must_use]
+    pub const fn with_low(self, low: Self) -> Self {
+        Self {
+            value: self.value & !LOW | low.value & LOW,
+            mask: self.mask & !LOW | low.mask & LOW,
+        }
+    }
+
+    /// What an operation of this width sees of the number.
+    #[must_use]
+    pub const fn at(self, width: Width) -> Self {
+        self.truncate(width.bits())
+    }
+
+    /// The tnum with this mask, a bit that is unknown taken out of the value.
+    const fn of(value: u64, mask: u64) -> Self {
+        Self {
+            value: value & !mask,
+            mask,
+        }
+    }
+
+    /// The sum, wrapping: a bit is unknown where a carry may or may not arrive.
+    #[must_use]
+    pub const fn add(self, other: Self) -> Self {
+        let least = self.value.wrapping_add(other.value);
+        let most = least.wrapping_add(self.mask.wrapping_add(other.mask));
+        Self::of(least, (most ^ least) | self.mask | other.mask)
+    }
+
+    /// The difference, wrapping: a bit is unknown where a borrow may or may not arrive.
+    #[must_use]
+    pub const fn sub(self, other: Self) -> Self {
+        let middle = self.value.wrapping_sub(other.value);
+        let most = middle.wrapping_add(self.mask);
+        let least = middle.wrapping_sub(other.mask);
+        Self::of(middle, (most ^ least) | self.mask | other.mask)
+    }
+
+    /// The negation, wrapping.
+    #[must_use]
+    pub const fn neg(self) -> Self {
+        Self::constant(0).sub(self)
+    }
+
+    /// The product, wrapping: long multiplication, in which an unknown bit of `self`
+    /// leaves the sums with and without it.
+    #[must_use]
+    pub const fn mul(self, other: Self) -> Self {
+        let mut sum = Self::constant(0);
+        let (mut bits, mut term) = (self, other);
+        while bits.max() != 0 {
+            if bits.value & 1 != 0 {
+                sum = sum.add(term);
+            } else if bits.mask & 1 != 0 {
+                sum = sum.union(sum.add(term));
+            }
+            bits = bits.shr(1);
+            term = term.shl(1);
+        }
+        sum
+    }
+
+    /// Bitwise and.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        let value = self.value & other.value;
+        Self {
+            value,
+            mask: self.max() & other.max() & !value,
+        }
+    }
+
+    /// Bitwise or.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        let value = self.value | other.value;
+        Self {
+            value,
+            mask: (self.mask | other.mask) & !value,
+        }
+    }
+
+    /// Bitwise exclusive or.
+    #[must_use]
+    pub const fn xor(self, other: Self) -> Self {
+        Self::of(self.value ^ other.value, self.mask | other.mask)
+    }
+
+    /// Shifted left, modulo 64.
+    #[must_use]
+    pub const fn shl(self, by: u32) -> Self {
+        Self {
+            value: self.value.wrapping_shl(by),
+            mask: self.mask.wrapping_shl(by),
+        }
+    }
+
+    /// Shifted right, modulo 64, filled with zeros.
+    #[must_use]
+    pub const fn shr(self, by: u32) -> Self {
+        Self {
+            value: self.value.wrapping_shr(by),
+            mask: self.mask.wrapping_shr(by),
+        }
+    }
+
+    /// Shifted right, modulo the width, filled with the sign bit, known or not; of 32
+    /// bits the low half counts, and the result's upper half is zero.
+    #[must_use]
+    pub const fn sar(self, by: u32, width: Width) -> Self {
+        // The sign travels to bit 63, the shift copies it, and the number travels back.
+        let up = 64 - width.bits() as u32;
+        let by = by % width.bits() as u32;
+        Self {
+            value: self
+                .value
+                .wrapping_shl(up)
+                .cast_signed()
+                .wrapping_shr(by)
+                .cast_unsigned()
+                >> up,
+            mask: self
+                .mask
+                .wrapping_shl(up)
+                .cast_signed()
+                .wrapping_shr(by)
+                .cast_unsigned()
+                >> up,
+        }
+        .at(width)
+    }
+}
+
+impl fmt::Display for Tnum {
+    /// The kernel's text: a number, in decimal up to 65535, or `(value; mask)` in hex.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self { value, mask: 0 } if value <= DECIMAL_MAX => write!(f, "{value}"),
+            Self { value, mask: 0 } => write!(f, "{value:#x}"),
+            Self { value, mask } => write!(f, "({value:#x}; {mask:#x})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::AluOp;
+    use proptest::prelude::*;
+
+    /// Every tnum of four bits, placed at the bottom, across the middle and at the top.
+    fn small() -> Vec<Tnum> {
+        let mut all = Vec::new();
+        for place in [0, 30, 60] {
+            for mask in 0..16u64 {
+                for value in (0..16u64).filter(|value| value & mask == 0) {
+                    all.push(Tnum { value, mask }.shl(place));
+                }
+            }
+        }
+        all
+    }
+
+    fn members(set: Tnum) -> Vec<u64> {
+        // The next subset of a mask: counting in its bits only.
+        let mut all = vec![set.value];
+        let mut part = 0u64;
+        loop {
+            part = part.wrapping_sub(set.mask) & set.mask;
+            if part == 0 {
+                return all;
+            }
+            all.push(set.value | part);
+        }
+    }
+
+    type Binary = fn(Tnum, Tnum) -> Tnum;
+    const OPERATIONS: &[(AluOp, Binary)] = &[
+        (AluOp::Add, Tnum::add),
+        (AluOp::Sub, Tnum::sub),
+        (AluOp::Mul, Tnum::mul),
+        (AluOp::And, Tnum::and),
+        (AluOp::Or, Tnum::or),
+        (AluOp::Xor, Tnum::xor),
+    ];
+
+    #[test]
+    fn arithmetic_contains_every_concrete_result() {
+        let small = small();
+        for &a in &small {
+            for &b in &small {
+                for (op, of_sets) in OPERATIONS {
+                    let result = of_sets(a, b);
+                    assert_eq!(result.value & result.mask, 0);
+                    for x in members(a) {
+                        for y in members(b) {
+                            let number = op.eval64(x, y);
+                            assert!(
+                                result.contains(number),
+                                "{a} {op:?} {b} = {result}: {number:#x}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_lattice_is_that_of_sets() {
+        let small = small();
+        for &a in &small {
+            for &b in &small {
+                let both = members(a)
+                    .into_iter()
+                    .filter(|&x| b.contains(x))
+                    .collect::<Vec<_>>();
+                assert_eq!(a.overlaps(b), !both.is_empty());
+                assert_eq!(a.is_subset_of(b), both.len() == members(a).len());
+                if a.overlaps(b) {
+                    assert_eq!(members(a.intersect(b)).len(), both.len());
+                }
+                let union = a.union(b);
+                assert!(a.is_subset_of(union) && b.is_subset_of(union));
+            }
+        }
+    }
+
+    #[test]
+    fn shifts_act_on_each_member() {
+        for a in small() {
+            for by in 0..64 {
+                for x in members(a) {
+                    assert!(a.shl(by).contains(x << by));
+                    assert!(a.shr(by).contains(x >> by));
+                    for width in [Width::W32, Width::W64] {
+                        let number = AluOp::Arsh.eval(width, x, u64::from(by));
+                        assert!(a.sar(by, width).contains(number));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_is_its_common_leading_bits() {
+        for min in 0..32u64 {
+            for max in min..32 {
+                let set = Tnum::range(min, max);
+                let narrowest = (min..=max).map(Tnum::constant).reduce(Tnum::union);
+                assert_eq!(Some(set), narrowest);
+            }
+        }
+        assert_eq!(Tnum::range(0, u64::MAX), Tnum::UNKNOWN);
+        assert_eq!(Tnum::range(7, 7), Tnum::constant(7));
+    }
+
+    #[test]
+    fn text_is_the_kernel_s() {
+        assert_eq!(Tnum::constant(65535).to_string(), "65535");
+        assert_eq!(Tnum::constant(65536).to_string(), "0x10000");
+        assert_eq!(Tnum::range(0, 255).to_string(), "(0x0; 0xff)");
+    }
+
+    proptest! {
+        #[test]
+        fn arithmetic_at_full_width(
+            masks: [u64; 2], values: [u64; 2], parts: [u64; 2], which in 0..OPERATIONS.len()
+        ) {
+            let [a, b] = [0, 1].map(|i| Tnum::of(values[i], masks[i]));
+            let (op, of_sets) = OPERATIONS[which];
+            let [x, y] = [a.value | parts[0] & a.mask, b.value | parts[1] & b.mask];
+            prop_assert!(of_sets(a, b).contains(op.eval64(x, y)));
+            prop_assert_eq!(a.with_low(b).low(), b.low());
+        }
+    }
+}
