@@ -6,7 +6,7 @@ use bpflab::isa::assemble_with;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
 use bpflab::vm::events::Event;
-use bpflab::vm::{FaultKind, World};
+use bpflab::vm::{FaultKind, ProgramHandle, World};
 use bpflab::{Error, Vm};
 
 /// A program of this type from its text, with these maps.
@@ -201,4 +201,34 @@ fn keys_and_values_of_another_size_are_errors() {
     );
     let error = vm.map("his").unwrap_err();
     assert_eq!(error.to_string(), "no map 'his'; there are: hist");
+}
+
+#[test]
+fn a_handle_of_no_program_is_an_error() {
+    let mut vm = vm(&[program("p", ProgType::SocketFilter, &[], "r0 = 0\nexit")]);
+    let event = Event::packet(vec![0; 64]);
+    let error = vm.run_handle(ProgramHandle(7), &event).unwrap_err();
+    assert_eq!(error.to_string(), "no program '#7'; there are: p");
+    assert!(vm.execute(ProgramHandle(7), [0; 5]).is_err());
+}
+
+#[test]
+fn programs_of_one_name_from_two_objects_are_all_attached() {
+    let mut both = Vec::new();
+    for result in [1, 3] {
+        let mut one = Program::clone(&program(
+            "p",
+            ProgType::Tracepoint,
+            &[],
+            &format!("r0 = {result}\nexit"),
+        ));
+        one.attach_target = Some("syscalls/sys_enter_write".into());
+        both.push(Arc::new(one));
+    }
+    let mut vm = vm(&both);
+    vm.attach_all().unwrap();
+    let event = vm.tracepoint("syscalls/sys_enter_write").unwrap();
+    let outcome = vm.fire(event).unwrap();
+    let returned: Vec<_> = outcome.runs.iter().map(|run| run.returned()).collect();
+    assert_eq!(returned, [1, 3]);
 }

@@ -13,10 +13,13 @@ impl Vm {
     /// # Errors
     /// [`Error::Attach`] for a program whose section name leaves its place open.
     pub fn attach_all(&mut self) -> Result<()> {
-        for index in 0..self.images.len() {
-            if self.attached.get(index).is_some_and(Option::is_none) {
-                let name = self.images[index].program().name.clone();
-                self.attach(&name)?;
+        for handle in self.handles() {
+            if self
+                .attached
+                .get(handle.index())
+                .is_some_and(Option::is_none)
+            {
+                self.attach_handle(handle)?;
             }
         }
         Ok(())
@@ -28,10 +31,14 @@ impl Vm {
     /// [`Error::NoProgram`]; [`Error::Attach`] where the section name leaves the
     /// place open.
     pub fn attach(&mut self, program: &str) -> Result<()> {
-        let handle = self.program_handle(program)?;
+        self.attach_handle(self.program_handle(program)?)
+    }
+
+    /// By handle: programs of several objects may have one name.
+    fn attach_handle(&mut self, handle: ProgramHandle) -> Result<()> {
         let image = self.images[handle.index()].program();
         let point = AttachPoint::of(image).ok_or_else(|| Error::Attach {
-            program: program.to_owned(),
+            program: image.name.clone(),
             why: format!(
                 "its section '{}' does not say where; use `attach_to` with a name like \
                  'syscalls/sys_enter_write'",

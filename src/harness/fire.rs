@@ -1,10 +1,12 @@
 //! Events fire programs, as the kernel's attach points do.
 
+use std::sync::Arc;
+
 use super::attach_point::AttachPoint;
 use super::error::Result;
 use super::vm::Vm;
 use crate::btf::Btf;
-use crate::interp::Finished;
+use crate::interp::{Finished, Image};
 use crate::spec::context::Arch;
 use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
@@ -107,10 +109,17 @@ impl Vm {
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
     pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
+        let entry = self.image(program)?.clone();
         let (machine, images) = (&mut self.machine, &self.images);
         Ok(self
             .checked
-            .run(machine, images, program, args, self.budget)?)
+            .run(machine, images, &entry, args, self.budget)?)
+    }
+
+    /// The loaded form of a program.
+    fn image(&self, program: ProgramHandle) -> Result<&Arc<Image>> {
+        let image = self.images.get(program.index());
+        image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
     }
 
     /// The programs that an event fires, in the order of attachment.
@@ -121,8 +130,10 @@ impl Vm {
             .zip(0..)
             .filter_map(|(attached, index)| Some((attached.as_ref()?, ProgramHandle(index))))
             .filter(|(attached, handle)| {
-                let prog_type = self.images[handle.index()].program().prog_type;
-                event.accepts(prog_type) && attached.point.is_hit_by(event)
+                attached.point.is_hit_by(event)
+                    && self
+                        .program(*handle)
+                        .is_some_and(|program| event.accepts(program.prog_type))
             })
             .collect();
         found.sort_by_key(|(attached, _)| attached.order);
@@ -149,7 +160,7 @@ impl Vm {
         outcome: &mut Outcome,
         run: impl FnOnce(&mut Self, [u64; 5]) -> Result<Finished>,
     ) -> Result<Run> {
-        let image = self.images[program.index()].program();
+        let image = self.image(program)?.program();
         let (name, prog_type) = (image.name.clone(), image.prog_type);
         let placed = event.place(prog_type, &mut self.machine.space)?;
         let context = placed.r1();

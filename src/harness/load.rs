@@ -147,10 +147,15 @@ impl Vm {
             .rposition(|image| image.program().name == name);
         match found.and_then(|index| u32::try_from(index).ok()) {
             Some(index) => Ok(ProgramHandle(index)),
-            None => Err(Error::NoProgram {
-                name: name.to_owned(),
-                there: list(self.programs().map(|program| program.name.as_str())),
-            }),
+            None => Err(self.no_program(name)),
+        }
+    }
+
+    /// The error for a program that is not loaded.
+    pub(super) fn no_program(&self, name: &str) -> Error {
+        Error::NoProgram {
+            name: name.to_owned(),
+            there: list(self.programs().map(|program| program.name.as_str())),
         }
     }
 }

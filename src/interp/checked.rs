@@ -11,7 +11,7 @@ use crate::spec::{helpers, limits};
 use crate::util::{HelperId, Pc};
 use crate::vm::helpers::{Call, Callbacks};
 use crate::vm::memory::{Address, Region, SharedBytes};
-use crate::vm::{Fault, FaultKind, HelperProblem, Machine, ProgramHandle};
+use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
 /// How many instructions a run may execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,8 @@ impl Checked {
         Self::default()
     }
 
-    /// Runs the program `entry` of `images` (which tail calls reach, too) with
-    /// these values in r1 to r5. Registers and stack are zero at the start.
+    /// Runs `entry` with these values in r1 to r5; `images` are the programs that
+    /// tail calls reach, by handle. Registers and stack are zero at the start.
     ///
     /// # Errors
     /// [`Fault`] when the program does what it must not, or outlasts its budget.
@@ -57,16 +57,13 @@ impl Checked {
         &mut self,
         machine: &mut Machine,
         images: &[Arc<Image>],
-        entry: ProgramHandle,
+        entry: &Image,
         args: [u64; 5],
         budget: Budget,
     ) -> Result<Finished, Box<Fault>> {
-        let Some(image) = images.get(entry.index()) else {
-            return Ok(Finished { r0: 0, insns: 0 });
-        };
         let mut run = Run {
             images,
-            image,
+            image: entry,
             stack: &mut self.stack,
             regs: [0; Reg::COUNT],
             frames: SmallVec::new(),
