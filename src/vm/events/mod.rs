@@ -50,7 +50,7 @@ pub use declare::{Declaration, Scalar};
 pub use error::{EventError, TextError, ValueProblem};
 pub use event::{Common, Event, EventKind};
 pub use layout::{HIDDEN, Layout, Source};
-pub use packet::{XDP_FRAME, XDP_HEADROOM};
+pub use packet::{ETH_HLEN, XDP_FRAME, XDP_HEADROOM};
 pub use place::{Placed, PlacedPacket};
 pub use shape::{Field, Shape, Storage};
 pub use text::{parse_assignment, parse_hex};

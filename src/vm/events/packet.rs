@@ -4,11 +4,11 @@
 
 use super::error::EventError;
 use super::value::FieldValue;
-use crate::spec::ProgType;
+use crate::spec::{ProgType, limits};
 use crate::util::Errno;
 
 /// Length of an Ethernet header (`ETH_HLEN`).
-pub(super) const ETH_HLEN: usize = 14;
+pub const ETH_HLEN: usize = 14;
 /// Bytes before an XDP packet that a program may move its start into
 /// (`XDP_PACKET_HEADROOM`).
 pub const XDP_HEADROOM: usize = 256;
@@ -17,7 +17,7 @@ pub const XDP_FRAME: usize = 40;
 /// Bytes behind a packet that belong to the kernel (`skb_shared_info`, aligned).
 const SHARED_INFO: usize = 320;
 /// One page holds headroom, packet and tailroom of an XDP packet.
-const PAGE: usize = 4096;
+const PAGE: usize = limits::PAGE_SIZE as usize;
 /// Bytes before the packet of an `sk_buff` (`NET_SKB_PAD`).
 const SKB_HEADROOM: usize = 64;
 /// The longest packet of an `sk_buff` here: what an IP header can say, and its

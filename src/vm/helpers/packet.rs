@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use super::call::Call;
 use crate::spec::{ProgType, context};
-use crate::vm::events::PacketRange;
+use crate::vm::events::{ETH_HLEN, PacketRange};
 use crate::vm::fault::HelperProblem;
 use crate::vm::machine::Current;
 use crate::vm::memory::{Address, Body, SharedBytes, Space};
-
-/// Bytes of an Ethernet header (`ETH_HLEN`).
-pub(super) const ETH_HLEN: usize = 14;
 
 /// The current packet.
 pub(super) struct Packet<'a> {

@@ -207,7 +207,7 @@ fn flow(packet: &Packet<'_>, mac: usize) -> Vec<u8> {
             [other, one].concat()
         }
     };
-    let network = packet::ETH_HLEN;
+    let network = crate::vm::events::ETH_HLEN;
     let protocol = part(network - 2, 2);
     let (transport, addresses, behind) = match protocol.as_slice() {
         [0x08, 0x00] => {

@@ -1,15 +1,16 @@
 //! Helpers on the packet of an `xdp_buff` (`net/core/filter.c`).
 
 use super::call::{Call, Returned};
-use super::packet::{self, ETH_HLEN};
+use super::packet;
+use crate::spec::limits;
 use crate::util::Errno;
-use crate::vm::events::{PacketRange, XDP_FRAME};
+use crate::vm::events::{ETH_HLEN, PacketRange, XDP_FRAME};
 use crate::vm::memory::AccessKind;
 
 /// The most metadata, in words of 4 bytes (`xdp_metalen_invalid`).
 const MOST_META: usize = 252;
 /// A fragment's room: a page (`frag_size` of a test run's queue).
-const PAGE: usize = 4096;
+const PAGE: usize = limits::PAGE_SIZE as usize;
 /// The farthest that offsets and sizes reach.
 const MAX_OFFSET: u32 = 0xffff;
 

@@ -1,5 +1,7 @@
 //! The current task.
 
+use crate::spec::limits;
+
 /// The task in whose context an event fires: an idle shell's child unless a test
 /// says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl Default for Task {
 
 impl Task {
     /// `TASK_COMM_LEN`: bytes of a command name, with its NUL.
-    pub const COMM_LEN: usize = 16;
+    pub const COMM_LEN: usize = limits::TASK_COMM_LEN;
 
     /// The thread's id, which the kernel calls pid.
     #[must_use]
