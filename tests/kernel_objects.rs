@@ -10,11 +10,12 @@ use std::path::PathBuf;
 
 use bpflab::Object;
 use bpflab::kernel::{
-    LoadOptions, Loaded, LoadedMaps, LogLevel, NoVerdict, NoVerdictKind, TestRun, load,
+    LoadOptions, Loaded, LoadedMaps, NoVerdict, NoVerdictKind, TestRun, load,
 };
 use bpflab::program::{Initial, MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
 use bpflab::util::{Errno, MapId};
+use bpflab::verifier::LogLevel;
 
 fn root(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)

@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::loaded_program::LoadedProgram;
-use super::log::{LogLevel, Verdict, text};
+use super::log::{text, verdict};
 use super::maps::{LoadedMaps, kernel_name};
 use super::probe::{Probe, probe};
 use super::sys::{ProgFd, ProgRequest};
@@ -13,6 +13,7 @@ use crate::btf::Record;
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType};
 use crate::util::Errno;
+use crate::verifier::{LogLevel, Verdict};
 
 /// Bytes of the log's buffer at first, and at most (`bpf_verifier_log_attr_valid`,
 /// `kernel/bpf/log.c`).
@@ -104,7 +105,7 @@ pub fn load(
         log_level: (options.log | LogLevel::STATISTICS).bits(),
     };
     let (result, log) = load_logged(&request);
-    let verdict = Verdict::new(result.as_ref().err().copied(), log);
+    let verdict = verdict(result.as_ref().err().copied(), log);
     if let Some(kind) = no_verdict(program.prog_type, &verdict) {
         let errno = verdict.errno.unwrap_or(Errno::EINVAL);
         let error = failed(errno);
@@ -164,13 +165,13 @@ mod tests {
     use crate::btf::FuncInfo;
     use crate::util::TypeId;
 
-    fn verdict(errno: Errno, log: &str) -> Verdict {
-        Verdict::new(Some(errno), log.to_owned())
+    fn said(errno: Errno, log: &str) -> Verdict {
+        verdict(Some(errno), log.to_owned())
     }
 
     #[test]
     fn what_the_verifier_saw_is_a_verdict() {
-        let kind = |errno, log| no_verdict(ProgType::Xdp, &verdict(errno, log));
+        let kind = |errno, log| no_verdict(ProgType::Xdp, &said(errno, log));
         let statistics = "processed 1 insns (limit 1000000) ";
         assert_eq!(kind(Errno::EPERM, ""), Some(NoVerdictKind::Permission));
         assert_eq!(kind(Errno::EPERM, statistics), None);

@@ -1,74 +1,17 @@
 //! The verifier's log: the verdict's line and the statistics at its end.
 
-use bitflags::bitflags;
-
 use crate::util::Errno;
+use crate::verifier::{Statistics, Verdict};
 
-bitflags! {
-    /// `log_level` of a load (`include/linux/bpf_verifier.h`).
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct LogLevel: u32 {
-        /// The path that leads to the error.
-        const PATH = 1;
-        /// Every instruction that is walked, with the registers behind it.
-        const ALL = 2;
-        /// Statistics at the end.
-        const STATISTICS = 4;
-    }
-}
-
-/// The verifier's statistics.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Statistics {
-    /// Instructions that it walked.
-    pub processed: u64,
-    /// States that it made in all.
-    pub total_states: u64,
-    /// The most states at one time.
-    pub peak_states: u64,
-    /// The most states at one instruction.
-    pub max_states_per_insn: u64,
-    /// Microseconds that verification took.
-    pub time_us: Option<u64>,
-    /// Bytes of stack of each function that is verified on its own.
-    pub stack_depth: Vec<u32>,
-}
-
-/// What the kernel's verifier said of a program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether it may run.
-    pub accepted: bool,
-    /// The error number of a reject.
-    pub errno: Option<Errno>,
-    /// The last line of the log before the statistics: the error line of a reject,
-    /// often empty for an accepted program.
-    pub message: String,
-    /// The statistics; none if the program was refused before it reached the verifier.
-    pub statistics: Option<Statistics>,
-    /// The log as it was asked for, statistics included.
-    pub log: String,
-}
-
-impl Verdict {
-    /// Reads a verdict out of the log.
-    pub(super) fn new(errno: Option<Errno>, log: String) -> Self {
-        let (message, statistics) = read(&log);
-        Self {
-            accepted: errno.is_none(),
-            errno,
-            message: message.to_owned(),
-            statistics,
-            log,
-        }
-    }
-
-    /// Instructions that the verifier walked; 0 if it wasn't reached.
-    #[must_use]
-    pub fn processed(&self) -> u64 {
-        self.statistics
-            .as_ref()
-            .map_or(0, |statistics| statistics.processed)
+/// Reads a verdict out of the log.
+pub(super) fn verdict(errno: Option<Errno>, log: String) -> Verdict {
+    let (message, statistics) = read(&log);
+    Verdict {
+        accepted: errno.is_none(),
+        errno,
+        message: message.to_owned(),
+        statistics,
+        log,
     }
 }
 
@@ -137,7 +80,7 @@ mod tests {
     fn the_line_before_the_statistics_is_the_message() {
         // The kernel prints the time first, so the line stands before that.
         let log = format!("0: (95) exit\nR0 !read_ok\n{STATISTICS}");
-        let verdict = Verdict::new(Some(Errno::EACCES), log);
+        let verdict = verdict(Some(Errno::EACCES), log);
         assert_eq!(verdict.message, "R0 !read_ok");
         assert_eq!(verdict.processed(), 10);
         let statistics = verdict.statistics.unwrap();

@@ -42,6 +42,5 @@ pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
-pub use log::{LogLevel, Statistics, Verdict};
 pub use maps::LoadedMaps;
 pub use test_run::{TestRun, TestRunResult};

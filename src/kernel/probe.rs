@@ -1,10 +1,11 @@
 //! Whether the kernel knows a program type.
 
-use super::log::{LogLevel, Verdict, text};
+use super::log::{text, verdict};
 use super::sys::{ProgFd, ProgRequest};
 use crate::isa::RawInsn;
 use crate::spec::{AttachRule, AttachType, ProgFlags, ProgType, Traits};
 use crate::util::Errno;
+use crate::verifier::LogLevel;
 
 /// What became of the smallest program of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(super) fn probe(prog_type: ProgType) -> Probe {
     };
     let mut log = vec![0; LOG];
     let (result, _) = ProgFd::load(&request, &mut log);
-    let verdict = Verdict::new(result.err(), text(&log));
+    let verdict = verdict(result.err(), text(&log));
     match (verdict.errno, verdict.statistics) {
         (None, _) => Probe::Loads,
         (Some(_), Some(_)) => Probe::Known,

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::kernel::{NoVerdict, Verdict};
+use crate::kernel::NoVerdict;
+use crate::verifier::Verdict;
 use crate::program::Program;
 
 /// What became of a program. Its fields are the keys of `--json`.

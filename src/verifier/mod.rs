@@ -10,4 +10,9 @@
 //! as wide as the kernel's, for a program that relies on more than the kernel knows
 //! would be rejected there, and the log prints it.
 
+mod reject;
 pub mod tnum;
+mod verdict;
+
+pub use reject::Reject;
+pub use verdict::{LogLevel, Statistics, Verdict};

@@ -8,10 +8,11 @@ use clap::Args;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input::KernelArguments;
 use crate::cli::printer::Printer;
-use crate::kernel::{Availability, LoadOptions, LoadedMaps, LogLevel, NoVerdict, load};
+use crate::kernel::{Availability, LoadOptions, LoadedMaps, NoVerdict, load};
 use crate::object::cases::{CaseError, Cases};
 use crate::program::Program;
 use crate::report::{VerdictRow, VerdictTally};
+use crate::verifier::LogLevel;
 
 /// Load programs into the running kernel and show its verdict
 ///

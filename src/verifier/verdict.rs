@@ -1,0 +1,83 @@
+//! The words in which a verdict is given, by this verifier and by the kernel's alike.
+
+use std::fmt;
+
+use bitflags::bitflags;
+
+use crate::spec::limits::MAX_INSNS;
+use crate::util::Errno;
+
+bitflags! {
+    /// What the log holds: `log_level` of a load (`include/linux/bpf_verifier.h`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct LogLevel: u32 {
+        /// The path that leads to the error.
+        const PATH = 1;
+        /// Every instruction that is walked, with the registers behind it.
+        const ALL = 2;
+        /// Statistics at the end.
+        const STATISTICS = 4;
+    }
+}
+
+/// What a verification took.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Instructions that it walked.
+    pub processed: u64,
+    /// States that it made in all.
+    pub total_states: u64,
+    /// The most states at one time.
+    pub peak_states: u64,
+    /// The most states at one instruction.
+    pub max_states_per_insn: u64,
+    /// Microseconds that verification took.
+    pub time_us: Option<u64>,
+    /// Bytes of stack of each function that is verified on its own.
+    pub stack_depth: Vec<u32>,
+}
+
+/// The lines at the end of a log (`print_verification_stats`,
+/// `kernel/bpf/verifier.c`).
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "verification time {} usec", self.time_us.unwrap_or(0))?;
+        f.write_str("stack depth ")?;
+        for (at, depth) in self.stack_depth.iter().enumerate() {
+            let plus = if at == 0 { "" } else { "+" };
+            write!(f, "{plus}{depth}")?;
+        }
+        writeln!(
+            f,
+            "\nprocessed {} insns (limit {MAX_INSNS}) max_states_per_insn {} total_states {} \
+             peak_states {} mark_read 0",
+            self.processed, self.max_states_per_insn, self.total_states, self.peak_states
+        )
+    }
+}
+
+/// What a verifier said of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it may run.
+    pub accepted: bool,
+    /// The error number of a reject.
+    pub errno: Option<Errno>,
+    /// The last line of the log before the statistics: the error line of a reject,
+    /// often empty for an accepted program.
+    pub message: String,
+    /// The statistics; none if the program was refused before it was verified.
+    pub statistics: Option<Statistics>,
+    /// The log as it was asked for, statistics included.
+    pub log: String,
+}
+
+impl Verdict {
+    /// Instructions that were walked; 0 if it didn't come to that.
+    #[must_use]
+    pub fn processed(&self) -> u64 {
+        self.statistics
+            .as_ref()
+            .map_or(0, |statistics| statistics.processed)
+    }
+}
