@@ -1,0 +1,1 @@
+//! Functions that helpers call back (`push_callback_call`, `set_…_callback_state`).

@@ -1,0 +1,8 @@
+//! Calls: of helpers, of subprograms, and back.
+
+pub(crate) mod callback;
+pub(crate) mod global;
+pub(crate) mod helper;
+pub(crate) mod return_code;
+pub(crate) mod start;
+pub(crate) mod subprogram;

@@ -1,0 +1,1 @@
+//! Calls of static functions, and the way back to the caller.

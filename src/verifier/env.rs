@@ -1,0 +1,171 @@
+//! What a verification holds (`struct bpf_verifier_env`). The rooms beside this one
+//! are its methods: `explore` drives the walk, the others judge one thing each.
+
+use std::sync::Arc;
+
+use super::Options;
+use super::facts::Facts;
+use super::liveness::{CallChain, StackLiveness};
+use super::log::Log;
+use super::prune::Arena;
+use super::reg::RegState;
+use super::state::{Frame, State};
+use super::structure::{InsnInfo, Structure, SubprogramInfo};
+use crate::isa::{Code, Reg};
+use crate::program::{MapDef, Program};
+use crate::util::Pc;
+use crate::verifier::reg::MapRef;
+
+/// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub state: State,
+    /// Where it goes on.
+    pub pc: Pc,
+    /// Where it forked.
+    pub prev: Pc,
+    /// How long the log was then.
+    pub log_len: usize,
+}
+
+/// The numbers of the walk.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Instructions walked (`insn_processed`).
+    pub processed: u64,
+    /// Jumps walked.
+    pub jumps: u64,
+    /// Both when the last state was kept.
+    pub processed_before: u64,
+    pub jumps_before: u64,
+    /// States kept in all, at most at once, and at most at one instruction.
+    pub total_states: u64,
+    pub peak_states: u64,
+    pub max_states_per_insn: u64,
+}
+
+/// What the log shows after an instruction: registers and slots of the innermost frame
+/// that it touched (`scratched_regs`, `scratched_stack_slots`).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Touched {
+    pub regs: u16,
+    pub slots: u64,
+}
+
+/// A verification under way.
+pub(crate) struct Verifier<'p> {
+    pub program: &'p Program,
+    pub options: Options,
+    /// What is known before the walk.
+    pub structure: Arc<Structure>,
+    pub log: Log,
+    /// Where the walk stands.
+    pub state: State,
+    /// The instruction under way, and the one walked before it.
+    pub pc: Pc,
+    pub prev: Pc,
+    /// Forks that wait, the next one last.
+    pub pending: Vec<Pending>,
+    /// The states that were kept for pruning.
+    pub arena: Arena,
+    pub liveness: StackLiveness,
+    /// The last id given out.
+    pub last_id: u32,
+    pub counts: Counts,
+    pub touched: Touched,
+    /// Whether the instruction under way has a step in the history (`cur_hist_ent`).
+    pub step_noted: bool,
+    /// Bytes of stack that each function uses.
+    pub stack_depths: Vec<u32>,
+    /// What is proved for the engines.
+    pub facts: Facts,
+    /// Which global functions were called, and so are to be verified on their own.
+    pub called: Vec<bool>,
+    /// How many callbacks were entered to be called later (`async_entry_cnt`).
+    pub async_entries: u32,
+}
+
+impl<'p> Verifier<'p> {
+    /// The program's instructions.
+    pub(crate) fn code(&self) -> &Code {
+        &self.structure.code
+    }
+
+    /// A new id (`++env->id_gen`).
+    pub(crate) fn new_id(&mut self) -> u32 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// What is known of the instruction at `pc` before the walk.
+    pub(crate) fn insn_info(&self, pc: Pc) -> &InsnInfo {
+        &self.structure.insns[pc.index()]
+    }
+
+    /// The function of this number.
+    pub(crate) fn subprogram(&self, number: u32) -> &SubprogramInfo {
+        &self.structure.subprograms[number as usize]
+    }
+
+    /// The definition of a map that a register points to. (The shape of what a map of
+    /// maps holds; of the outer map, if it has none.)
+    pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
+        let def = self.program.map(map.id)?;
+        if map.inner {
+            def.inner.as_deref()
+        } else {
+            Some(def)
+        }
+    }
+
+    pub(crate) fn reg(&self, reg: Reg) -> &RegState {
+        self.state.reg(reg)
+    }
+
+    /// A register that is about to change.
+    pub(crate) fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
+        self.state.reg_mut(reg)
+    }
+
+    /// Sets a register and shows it in the log.
+    pub(crate) fn set_reg(&mut self, reg: Reg, state: RegState) {
+        self.touch(reg);
+        *self.state.reg_mut(reg) = state;
+    }
+
+    pub(crate) fn frame(&self) -> &Frame {
+        self.state.frame()
+    }
+
+    /// The log shows this register next.
+    pub(crate) fn touch(&mut self, reg: Reg) {
+        self.touched.regs |= 1 << reg.number();
+    }
+
+    /// The log shows this slot of the innermost frame next.
+    pub(crate) fn touch_slot(&mut self, slot: usize) {
+        self.touched.slots |= 1 << slot;
+    }
+
+    /// The way that led to frame number `frame`, for the liveness of the stack.
+    pub(crate) fn chain(state: &State, structure: &Structure, frame: usize) -> CallChain {
+        CallChain::new((0..=frame).filter_map(|number| {
+            let this = state.frames.get(number)?;
+            let start = structure.subprograms.get(this.subprogram as usize)?.start;
+            let callsite = state.frames.get(number + 1).and_then(|next| next.callsite);
+            Some((start, callsite))
+        }))
+    }
+
+    /// Says that the instruction under way reads these slots of a frame.
+    pub(crate) fn stack_read(&mut self, frame: u8, slots: u64) {
+        let (state, structure) = (&self.state, &self.structure);
+        let chain = || Self::chain(state, structure, state.current());
+        self.liveness.read(chain, frame.into(), self.pc, slots);
+    }
+
+    /// Says that the instruction under way overwrites these slots of a frame.
+    pub(crate) fn stack_write(&mut self, frame: u8, slots: u64) {
+        self.liveness.write(frame.into(), slots);
+    }
+}
