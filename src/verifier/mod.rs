@@ -11,6 +11,7 @@
 //! would be rejected there, and the log prints it.
 
 mod reject;
+pub mod scalar;
 pub mod tnum;
 mod verdict;
 
