@@ -7,14 +7,14 @@ use super::Options;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
+use super::maps::Maps;
 use super::prune::Arena;
-use super::reg::RegState;
+use super::reg::{MapRef, RegState};
 use super::state::{Frame, State};
 use super::structure::{InsnInfo, Structure, SubprogramInfo};
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
 use crate::util::Pc;
-use crate::verifier::reg::MapRef;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub(crate) struct Touched {
 /// A verification under way.
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
+    pub maps: Maps<'p>,
     pub options: Options,
     /// What is known before the walk.
     pub structure: Arc<Structure>,
@@ -107,15 +108,9 @@ impl<'p> Verifier<'p> {
         &self.structure.subprograms[number as usize]
     }
 
-    /// The definition of a map that a register points to. (The shape of what a map of
-    /// maps holds; of the outer map, if it has none.)
+    /// The definition of a map that a register points to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
-        let def = self.program.map(map.id)?;
-        if map.inner {
-            def.inner.as_deref()
-        } else {
-            Some(def)
-        }
+        self.maps.def(map)
     }
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {

@@ -3,6 +3,7 @@
 //! It holds what `log_level` asks for and costs a test of a flag where it is off.
 //! (`kernel/bpf/log.c`; the states are printed by `state`.)
 
+pub(crate) mod name;
 mod state;
 
 use std::fmt::{self, Write};
