@@ -121,20 +121,12 @@ impl Verifier<'_> {
         copy
     }
 
-    /// Gives a number that is not known an id to share (`assign_scalar_id_before_mov`).
+    /// Gives a number that is not known an id to share.
     pub(super) fn link_before_move(&mut self, src: Reg) {
-        let mut reg = *self.reg(src);
-        if !reg.is_scalar() {
-            return;
+        let id = self.last_id + 1;
+        if self.reg_mut(src).link(id) {
+            self.last_id = id;
         }
-        if reg.id & ADD_CONST != 0 {
-            reg.unlink();
-        }
-        if reg.id == 0 && !reg.var.is_const() {
-            reg.id = self.new_id();
-        }
-        let to = self.reg_mut(src);
-        (to.id, to.off) = (reg.id, reg.off);
     }
 
     fn check_arithmetic(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Checked {
@@ -318,6 +310,22 @@ impl Verifier<'_> {
 }
 
 impl RegState {
+    /// Gives a number that is not known this id to share, unless it has one; whether it
+    /// was used (`assign_scalar_id_before_mov`).
+    pub(super) fn link(&mut self, id: u32) -> bool {
+        if !self.is_scalar() {
+            return false;
+        }
+        if self.id & ADD_CONST != 0 {
+            self.unlink();
+        }
+        let linked = self.id == 0 && !self.var.is_const();
+        if linked {
+            self.id = id;
+        }
+        linked
+    }
+
     /// Ends the link to others (`clear_scalar_id`).
     pub(super) fn unlink(&mut self) {
         self.id = 0;

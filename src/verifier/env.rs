@@ -9,11 +9,12 @@ use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
 use super::prune::Arena;
-use super::reg::{MapRef, RegState};
+use super::reg::{Kind, MapRef, RegState};
 use super::state::{Frame, State};
 use super::structure::{InsnInfo, Structure, SubprogramInfo};
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::helpers::TypeFlags;
 use crate::util::Pc;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
@@ -78,6 +79,8 @@ pub(crate) struct Verifier<'p> {
     pub step_noted: bool,
     /// Bytes of stack that each function uses.
     pub stack_depths: Vec<u32>,
+    /// For each load and store, what it goes through (`ptr_type`).
+    pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
     /// Which global functions were called, and so are to be verified on their own.

@@ -26,6 +26,7 @@
 mod alu;
 mod branch;
 mod call;
+mod context;
 mod env;
 mod explore;
 mod facts;
