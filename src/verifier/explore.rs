@@ -34,7 +34,7 @@ impl Verifier<'_> {
             step.linked = linked;
             return;
         }
-        self.state.history.push(Step { pc, prev, stack, linked });
+        self.state.history.push(Step { pc, prev, stack, stack_operands: (false, false), linked });
         self.step_noted = true;
     }
 }
