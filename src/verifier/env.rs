@@ -10,8 +10,10 @@ use super::log::Log;
 use super::maps::Maps;
 use super::prune::Arena;
 use super::reg::{Kind, MapRef, RegState};
-use super::state::{Frame, State};
-use super::structure::{InsnInfo, Structure, SubprogramInfo};
+use super::reject::Checked;
+use super::state::{Frame, NO_PC, State};
+use super::structure::{self, InsnInfo, Structure, SubprogramInfo};
+use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::TypeFlags;
@@ -90,6 +92,55 @@ pub(crate) struct Verifier<'p> {
 }
 
 impl<'p> Verifier<'p> {
+    /// A verification that is about to begin.
+    pub(super) fn new(program: &'p Program, structure: Structure, options: Options) -> Self {
+        let subprograms = structure.subprograms.len();
+        let slots = structure.code.len();
+        Self {
+            program,
+            maps: Maps::new(program),
+            options,
+            log: Log::new(options.log),
+            state: State::new(Frame::new(None, 0, 0)),
+            pc: Pc(0),
+            prev: NO_PC,
+            pending: Vec::new(),
+            arena: Arena::default(),
+            liveness: StackLiveness::new(&structure),
+            last_id: 0,
+            counts: Counts::default(),
+            touched: Touched::default(),
+            step_noted: false,
+            stack_depths: vec![0; subprograms],
+            pointers: vec![None; slots],
+            facts: Facts::new(slots),
+            called: vec![false; subprograms],
+            async_entries: 0,
+            structure: Arc::new(structure),
+        }
+    }
+
+    /// Walks the program, then each global function that is called, and holds their
+    /// stacks against the limits.
+    pub(super) fn verify(&mut self) -> Checked {
+        self.walk_subprogram(0)?;
+        self.walk_called_globals()?;
+        structure::check_depth(&self.structure, self.program, &self.stack_depths)
+    }
+
+    /// The numbers of the walk so far.
+    pub(super) fn statistics(&self) -> Statistics {
+        let counts = &self.counts;
+        Statistics {
+            processed: counts.processed,
+            total_states: counts.total_states,
+            peak_states: counts.peak_states,
+            max_states_per_insn: counts.max_states_per_insn,
+            time_us: None,
+            stack_depth: self.stack_depths.clone(),
+        }
+    }
+
     /// The program's instructions.
     pub(crate) fn code(&self) -> &Code {
         &self.structure.code
