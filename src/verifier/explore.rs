@@ -63,7 +63,10 @@ impl Verifier<'_> {
             self.counts.processed += 1;
             if self.counts.processed > MAX_INSNS as u64 {
                 let processed = self.counts.processed;
-                reject!(E2BIG, "BPF program is too large. Processed {processed} insn");
+                reject!(
+                    E2BIG,
+                    "BPF program is too large. Processed {processed} insn"
+                );
             }
             self.state.last = prev;
             self.state.pc = pc;
@@ -109,7 +112,8 @@ impl Verifier<'_> {
                     let Some(pending) = self.pending.pop() else {
                         return Ok(());
                     };
-                    self.arena.recycle(std::mem::replace(&mut self.state, pending.state));
+                    self.arena
+                        .recycle(std::mem::replace(&mut self.state, pending.state));
                     (self.pc, prev) = (pending.pc, pending.prev);
                     if !self.log.is_full() {
                         self.log.truncate(pending.log_len);
@@ -125,12 +129,22 @@ impl Verifier<'_> {
     fn check_insn(&mut self) -> Checked<Next> {
         let pc = self.pc;
         let Some(insn) = self.structure.code.insn(pc) else {
-            return Err(structure::reserved(&self.structure.code, pc));
+            return Err(self.refuse_slot(pc));
         };
         let next = Pc(pc.0 + insn.slots());
         match insn {
-            Insn::Alu { op, width, dst, src } => self.check_alu(op, width, dst, src)?,
-            Insn::MovSx { width, from, dst, src } => self.check_movsx(width, from, dst, src)?,
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => self.check_alu(op, width, dst, src)?,
+            Insn::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => self.check_movsx(width, from, dst, src)?,
             Insn::Neg { width, dst } => self.check_neg(width, dst)?,
             Insn::Endian { op, size, dst } => self.check_endian(op, size, dst)?,
             Insn::AddrSpaceCast { .. } => reject!(
@@ -142,23 +156,54 @@ impl Verifier<'_> {
                 *self.reg_mut(dst) = RegState::constant(value);
             }
             Insn::LoadPseudo { dst, source } => self.check_pseudo(dst, source)?,
-            Insn::Load { size, dst, base, off } => {
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+            } => {
                 self.check_load(dst, Place { base, off, size }, None, false)?;
             }
-            Insn::LoadSx { from, dst, base, off } => {
+            Insn::LoadSx {
+                from,
+                dst,
+                base,
+                off,
+            } => {
                 let size = from.size();
                 self.check_load(dst, Place { base, off, size }, Some(from), false)?;
             }
-            Insn::Store { size, base, off, src } => {
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
                 self.check_store(Place { base, off, size }, src, false)?;
             }
-            Insn::Atomic { op, width, base, off, src } => {
+            Insn::Atomic {
+                op,
+                width,
+                base,
+                off,
+                src,
+            } => {
                 self.check_atomic(op, width, base, off, src)?;
             }
-            Insn::LoadAcquire { size, dst, base, off } => {
+            Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => {
                 self.check_load_acquire(dst, Place { base, off, size })?;
             }
-            Insn::StoreRelease { size, base, off, src } => {
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => {
                 self.check_store_release(Place { base, off, size }, src)?;
             }
             Insn::LoadPacket { index, .. } => self.check_packet_load(index)?,
@@ -166,10 +211,22 @@ impl Verifier<'_> {
                 self.counts.jumps += 1;
                 return Ok(Next::At(target(&insn, pc)));
             }
-            Insn::JumpIf { op, width, dst, src, .. } => {
+            Insn::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                ..
+            } => {
                 self.counts.jumps += 1;
                 let target = target(&insn, pc);
-                let jump = Comparison { op, width, dst, src, target };
+                let jump = Comparison {
+                    op,
+                    width,
+                    dst,
+                    src,
+                    target,
+                };
                 return Ok(Next::At(self.check_jump_if(&jump, next)?));
             }
             Insn::MayGoto { .. } => {
@@ -190,6 +247,19 @@ impl Verifier<'_> {
             }
         }
         Ok(Next::At(next))
+    }
+
+    /// A slot that is no instruction, on a path that is walked.
+    fn refuse_slot(&mut self, pc: Pc) -> Reject {
+        let Some(Err(error)) = self.code().get(pc) else {
+            return Reject::new(Errno::EFAULT, format!("invalid insn idx {pc}"));
+        };
+        if let Some(reg) = structure::read_before(&error)
+            && let Err(reject) = self.check_read(reg)
+        {
+            return reject;
+        }
+        structure::reserved(&error)
     }
 
     fn check_call(&mut self, call: CallTarget, next: Pc) -> Checked<Pc> {
@@ -236,11 +306,20 @@ impl Verifier<'_> {
     /// A 64-bit immediate that names something (`check_ld_imm`).
     fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> Checked {
         self.check_write(dst)?;
-        let map = |index| MapRef { id: MapId(index), inner: false };
+        let map = |index| MapRef {
+            id: MapId(index),
+            inner: false,
+        };
         let kind = match source {
-            Pseudo::MapIdx { index } => Kind::MapPtr { map: map(index), uid: 0 },
+            Pseudo::MapIdx { index } => Kind::MapPtr {
+                map: map(index),
+                uid: 0,
+            },
             Pseudo::MapIdxValue { index, off } => {
-                let kind = Kind::MapValue { map: map(index), uid: 0 };
+                let kind = Kind::MapValue {
+                    map: map(index),
+                    uid: 0,
+                };
                 let pointer = RegState {
                     // Below the value's size.
                     off: off.cast_signed(),
@@ -252,7 +331,7 @@ impl Verifier<'_> {
             Pseudo::Func { rel } => {
                 let target = i64::from(self.pc.0) + 1 + i64::from(rel);
                 let target = Pc(u32::try_from(target).unwrap_or(u32::MAX));
-                let Some(subprogram) = self.structure.subprogram_at(target) else {
+                let Some(subprogram) = self.subprogram_at(target) else {
                     reject!(EFAULT, "no function begins at insn {target}");
                 };
                 if self.program.func_info.is_empty() {
@@ -291,7 +370,12 @@ impl Verifier<'_> {
         }
         let log_len = self.log.len();
         let at = self.pending.len();
-        self.pending.push(Pending { state, pc, prev, log_len });
+        self.pending.push(Pending {
+            state,
+            pc,
+            prev,
+            log_len,
+        });
         Ok(&mut self.pending[at].state)
     }
 
@@ -306,18 +390,33 @@ impl Verifier<'_> {
             step.linked = linked;
             return;
         }
-        self.state.history.push(Step { pc, prev, stack, linked });
+        self.state.history.push(Step {
+            pc,
+            prev,
+            stack,
+            linked,
+        });
         self.step_noted = true;
     }
 
     /// The log shows all registers and slots next.
     pub(crate) fn touch_all(&mut self) {
-        self.touched = Touched { regs: u16::MAX, slots: u64::MAX };
+        self.touched = Touched {
+            regs: u16::MAX,
+            slots: u64::MAX,
+        };
     }
 
     /// A slot of the calling convention that lets helpers keep registers is used for
     /// something else (`check_fastcall_stack_contract`).
-    pub(crate) fn check_fastcall_contract(&mut self, _frame: u8, _off: i32) {}
+    pub(crate) fn check_fastcall_contract(&mut self, frame: u8, off: i32) {
+        let frame = self.state.frames.get(usize::from(frame));
+        let Some(usage) = frame.and_then(|frame| self.usage.get_mut(frame.subprogram as usize))
+        else {
+            return;
+        };
+        usage.touch_stack(&self.structure.info(self.pc), off);
+    }
 
     /// The liveness of the stack collects what the instruction under way does.
     fn begin_marks(&mut self) {
@@ -331,7 +430,8 @@ impl Verifier<'_> {
     pub(crate) fn update_liveness(&mut self) {
         let (state, structure) = (&self.state, &self.structure);
         let chain = |frame| Self::chain(state, structure, frame);
-        self.liveness.update(structure, chain, state.current());
+        self.liveness
+            .update(structure, chain, state.current(), &mut self.log);
     }
 }
 

@@ -53,10 +53,12 @@ use std::time::Instant;
 pub use reject::Reject;
 pub use verdict::{LogLevel, Statistics, Verdict};
 
+use crate::program::Program;
+use crate::spec::helpers::Caller;
+use crate::util::Pc;
 use env::Verifier;
 use facts::Facts;
-use crate::program::Program;
-use crate::util::Pc;
+use log::Log;
 
 /// How a program is verified.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,6 +102,26 @@ impl Verified {
     }
 }
 
+/// What a program is to helpers: its type, and what it attaches to by name.
+fn caller_of(program: &Program) -> Caller<'_> {
+    let kernel = program.kernel_btf.as_ref();
+    let target = kernel
+        .zip(program.attach_btf_id)
+        .and_then(|(btf, id)| btf.get(id));
+    let name = target.map(|ty| ty.name());
+    let plain = name.map(|name| {
+        let stripped = ["bpf_iter_", "bpf_lsm_"]
+            .iter()
+            .find_map(|prefix| name.strip_prefix(prefix));
+        stripped.unwrap_or(name)
+    });
+    Caller {
+        prog_type: program.prog_type,
+        attach_type: program.prog_type.attach_type(program.expected_attach_type),
+        target: plain,
+    }
+}
+
 /// Verifies a program as Linux 6.18 does for a privileged user.
 ///
 /// ```
@@ -120,8 +142,11 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let start = Instant::now();
     let mut statistics = Statistics::default();
     let mut log = String::new();
-    let outcome = structure::check(program).and_then(|structure| {
-        let mut verifier = Verifier::new(program, structure, *options);
+    let caller = caller_of(program);
+    let mut checked_log = Log::new(options.log);
+    let checked = structure::check(program, &caller, &mut checked_log);
+    let outcome = checked.and_then(|structure| {
+        let mut verifier = Verifier::new(program, caller, structure, checked_log, *options);
         let result = verifier.verify();
         statistics = verifier.statistics();
         let facts = std::mem::take(&mut verifier.facts);

@@ -11,5 +11,7 @@ impl Verifier<'_> {
     }
 
     /// Walks the global functions that were called, and those that they call.
-    pub(crate) fn walk_called_globals(&mut self) -> Checked { Ok(()) }
+    pub(crate) fn walk_called_globals(&mut self) -> Checked {
+        Ok(())
+    }
 }

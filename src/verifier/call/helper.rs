@@ -10,5 +10,7 @@ impl Verifier<'_> {
         reject!(ENOTSUPP, "helpers are not supported by bpflab yet")
     }
 
-    pub(crate) fn check_leak(&mut self, _exits_program: bool, _prefix: &str) -> Checked { Ok(()) }
+    pub(crate) fn check_leak(&mut self, _exits_program: bool, _prefix: &str) -> Checked {
+        Ok(())
+    }
 }

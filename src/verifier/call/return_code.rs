@@ -9,5 +9,11 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    pub(crate) fn check_callback_return(&mut self, _r0: &crate::verifier::reg::RegState, _range: crate::verifier::state::ReturnRange) -> Checked { Ok(()) }
+    pub(crate) fn check_callback_return(
+        &mut self,
+        _r0: &crate::verifier::reg::RegState,
+        _range: crate::verifier::state::ReturnRange,
+    ) -> Checked {
+        Ok(())
+    }
 }

@@ -15,8 +15,11 @@ impl Verifier<'_> {
         target: Pc,
         next: Pc,
     ) -> Checked<Pc> {
-        let Some(number) = self.structure.subprogram_at(target) else {
-            reject!(EFAULT, "target of func call at insn {target} is not a program");
+        let Some(number) = self.subprogram_at(target) else {
+            reject!(
+                EFAULT,
+                "target of func call at insn {target} is not a program"
+            );
         };
         if self.subprogram(number).global {
             self.check_global_call(number)?;
