@@ -76,7 +76,7 @@ pub type Numbers = [Scalar; 4];
 /// A program and what the verifier should say of it.
 pub struct Made {
     pub insns: Vec<Insn>,
-    pub expected: BTreeMap<Place, Numbers>,
+    pub expected: BTreeMap<Place, Vec<Numbers>>,
     /// The instructions that are walked, in order of their slots.
     pub walked: Vec<usize>,
 }
@@ -86,10 +86,12 @@ struct Maker<'a> {
     insns: Vec<Insn>,
     slot: usize,
     numbers: Numbers,
-    expected: BTreeMap<Place, Numbers>,
+    expected: BTreeMap<Place, Vec<Numbers>>,
     walked: Vec<usize>,
     /// Jumps whose other edge is put off to the end: index, slot and state.
     put_off: Vec<(usize, usize, Numbers)>,
+    /// Where the walk took both of two numbers.
+    forked: Option<usize>,
 }
 
 const MOV: AluOp = AluOp::Mov;
@@ -104,21 +106,28 @@ pub fn make(random: &mut Random, length: usize) -> Made {
         expected: BTreeMap::new(),
         walked: Vec::new(),
         put_off: Vec::new(),
+        forked: None,
     };
     for which in 0..4 {
         maker.fresh(which);
     }
     for _ in 0..length {
-        maker.step();
+        if maker.forked.is_none() {
+            maker.step();
+        }
     }
     maker.finish()
 }
 
 impl Maker<'_> {
+    fn expect(&mut self, place: Place, numbers: Numbers) {
+        self.expected.entry(place).or_default().push(numbers);
+    }
+
     /// Appends an instruction that is walked, and notes the state behind it.
     fn emit(&mut self, insn: Insn) {
         self.walked.push(self.slot);
-        self.expected.insert(Place::After(self.slot), self.numbers);
+        self.expect(Place::After(self.slot), self.numbers);
         self.slot += insn.encode().to_vec().len();
         self.insns.push(insn);
     }
@@ -135,8 +144,19 @@ impl Maker<'_> {
             Operand::Imm(imm) => Scalar::constant(i64::from(imm).cast_unsigned()),
             Operand::Reg(reg) => self.numbers[reg.index() - FIRST],
         };
-        let number = Scalar::alu(op, width, &self.numbers[which], &other);
         let dst = REGISTERS[which];
+        let mut number = self.numbers[which];
+        if let Some((put_off, first)) = Scalar::fork(op, &number, &other) {
+            // Two ways go down the program from here: it ends.
+            let (slot, mut numbers) = (self.slot, self.numbers);
+            numbers[which] = put_off;
+            self.expect(Place::Edge(slot, slot), numbers);
+            numbers[which] = Scalar::alu(op, width, &put_off, &other).sanitized();
+            self.expect(Place::After(slot), numbers);
+            self.forked = Some(slot);
+            number = first;
+        }
+        let number = Scalar::alu(op, width, &number, &other);
         self.set(
             which,
             Insn::Alu {
@@ -429,8 +449,7 @@ impl Maker<'_> {
                 self.numbers = edge(false);
                 self.emit(insn);
                 self.numbers = edge(true);
-                self.expected
-                    .insert(Place::Edge(slot, slot + 3), self.numbers);
+                self.expect(Place::Edge(slot, slot + 3), self.numbers);
             }
             (None, false) => {
                 self.numbers = edge(false);
@@ -465,6 +484,9 @@ impl Maker<'_> {
 
     fn finish(mut self) -> Made {
         self.leave();
+        if let Some(slot) = self.forked {
+            self.walked.extend(slot..self.slot);
+        }
         for (index, slot, numbers) in std::mem::take(&mut self.put_off) {
             let (here, walked) = (self.slot, self.walked.len());
             let at = self.insns[..index]
@@ -479,7 +501,7 @@ impl Maker<'_> {
             if slot == usize::MAX {
                 self.walked.truncate(walked);
             } else {
-                self.expected.insert(Place::Edge(slot, here), numbers);
+                self.expect(Place::Edge(slot, here), numbers);
             }
         }
         self.walked.sort_unstable();

@@ -4,7 +4,9 @@
 //! low half; the other operations are in `bitwise` and `shift`.
 
 use super::Scalar;
+use super::bounds::Bounds;
 use crate::isa::{AluOp, Width, low32};
+use crate::verifier::tnum::Tnum;
 
 impl Scalar {
     /// What the destination holds after the operation. Nothing is known of quotients,
@@ -35,6 +37,29 @@ impl Scalar {
             (AluOp::Mov, Width::W64) => result,
             (_, Width::W64) => result.synced(),
             (_, Width::W32) => result.zext32().synced(),
+        }
+    }
+
+    /// The two numbers that `dst` may be, 0 and -1 (or whose low half is that), where
+    /// `op` with a constant makes the kernel walk on with one and then with the other
+    /// (`maybe_fork_scalars`): a choice without a branch, `r1 s>>= 63; r1 &= 8`.
+    ///
+    /// The walk goes on with the second; the first is put off, to this instruction.
+    #[must_use]
+    pub fn fork(op: AluOp, dst: &Self, src: &Self) -> Option<(Self, Self)> {
+        if !matches!(op, AluOp::And | AluOp::Or) || !src.is_const() {
+            return None;
+        }
+        if (dst.smin, dst.smax) == (-1, 0) {
+            Some((Self::ZERO, Self::constant(u64::MAX)))
+        } else if (dst.smin32, dst.smax32) == (-1, 0) {
+            let known = |low| {
+                let bits = dst.bits.with_low(Tnum::constant(u64::from(low)));
+                Self::of(bits, dst.wide(), Bounds::constant(low))
+            };
+            Some((known(0), known(u32::MAX)))
+        } else {
+            None
         }
     }
 
