@@ -94,6 +94,28 @@ struct Maker<'a> {
     forked: Option<usize>,
 }
 
+/// A register that another and a constant were added up to.
+#[derive(Clone, Copy)]
+struct Link {
+    register: usize,
+    width: Width,
+    delta: i64,
+}
+
+impl Link {
+    /// What is known of it once more is known of the other.
+    fn follow(&self, other: &Scalar) -> Scalar {
+        match (self.delta, self.width) {
+            (0, _) => *other,
+            (_, Width::W64) => other.add_const(self.delta),
+            (_, Width::W32) => {
+                let delta = Scalar::constant(self.delta.cast_unsigned());
+                Scalar::alu(AluOp::Add, Width::W32, other, &delta)
+            }
+        }
+    }
+}
+
 const MOV: AluOp = AluOp::Mov;
 
 /// Makes a program of `length` steps up.
@@ -364,10 +386,19 @@ impl Maker<'_> {
             },
             self.numbers[which],
         );
-        self.alu(AluOp::Add, Width::W64, other, Operand::Imm(delta));
+        // By 32 bits it is linked where the other fits them.
+        let width = match self.numbers[which].umax {
+            0..=0xffff_ffff => self.width(),
+            _ => Width::W64,
+        };
+        self.alu(AluOp::Add, width, other, Operand::Imm(delta));
         let imm = self.random.imm();
         let op = self.random.pick(JumpOp::ALL);
-        let link = (other, i64::from(delta));
+        let link = Link {
+            register: other,
+            width,
+            delta: i64::from(delta),
+        };
         self.jump(op, Width::W64, which, Operand::Imm(imm), Some(link));
         self.unlink(other);
         self.unlink(which);
@@ -394,14 +425,7 @@ impl Maker<'_> {
         self.jump(op, width, which, src, None);
     }
 
-    fn jump(
-        &mut self,
-        op: JumpOp,
-        width: Width,
-        which: usize,
-        src: Operand,
-        link: Option<(usize, i64)>,
-    ) {
+    fn jump(&mut self, op: JumpOp, width: Width, which: usize, src: Operand, link: Option<Link>) {
         let before = self.numbers;
         let a = before[which];
         let other = match src {
@@ -423,12 +447,8 @@ impl Maker<'_> {
             if let Some(other) = other {
                 numbers[other] = b.sanitized();
             }
-            if let Some((linked, delta)) = link
-                && delta != 0
-            {
-                numbers[linked] = numbers[which].add_const(delta);
-            } else if let Some((linked, _)) = link {
-                numbers[linked] = numbers[which];
+            if let Some(link) = link {
+                numbers[link.register] = link.follow(&numbers[which]);
             }
             numbers
         };

@@ -70,10 +70,12 @@ impl Scalar {
     }
 
     /// The number plus a constant: what is known of a register that was made from
-    /// another by adding, after something was learnt of the other.
+    /// another by adding, after something was learnt of the other. (If it was made by
+    /// a 32-bit addition, that is what [`Self::alu`] says of it.)
     #[must_use]
     pub fn add_const(&self, delta: i64) -> Self {
-        self.plus(&Self::constant(delta.cast_unsigned())).synced()
+        let delta = Self::constant(delta.cast_unsigned());
+        Self::alu(AluOp::Add, Width::W64, self, &delta)
     }
 
     /// The sum, not yet synced.
