@@ -9,9 +9,7 @@ mod here;
 use std::path::PathBuf;
 
 use bpflab::Object;
-use bpflab::kernel::{
-    LoadOptions, Loaded, LoadedMaps, NoVerdict, NoVerdictKind, TestRun, load,
-};
+use bpflab::kernel::{LoadOptions, Loaded, LoadedMaps, NoVerdict, NoVerdictKind, TestRun, load};
 use bpflab::program::{Initial, MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
 use bpflab::util::{Errno, MapId};

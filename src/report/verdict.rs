@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::kernel::NoVerdict;
-use crate::verifier::Verdict;
 use crate::program::Program;
+use crate::verifier::Verdict;
 
 /// What became of a program. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Default, Serialize)]

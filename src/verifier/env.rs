@@ -7,14 +7,15 @@ use super::Options;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
+use super::maps::Maps;
 use super::prune::Arena;
-use super::reg::RegState;
+use super::reg::{Kind, MapRef, RegState};
 use super::state::{Frame, State};
 use super::structure::{InsnInfo, Structure, SubprogramInfo};
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::helpers::TypeFlags;
 use crate::util::Pc;
-use crate::verifier::reg::MapRef;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
 #[derive(Debug)]
@@ -55,6 +56,7 @@ pub(crate) struct Touched {
 /// A verification under way.
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
+    pub maps: Maps<'p>,
     pub options: Options,
     /// What is known before the walk.
     pub structure: Arc<Structure>,
@@ -77,6 +79,8 @@ pub(crate) struct Verifier<'p> {
     pub step_noted: bool,
     /// Bytes of stack that each function uses.
     pub stack_depths: Vec<u32>,
+    /// For each load and store, what it goes through (`ptr_type`).
+    pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
     /// Which global functions were called, and so are to be verified on their own.
@@ -107,15 +111,9 @@ impl<'p> Verifier<'p> {
         &self.structure.subprograms[number as usize]
     }
 
-    /// The definition of a map that a register points to. (The shape of what a map of
-    /// maps holds; of the outer map, if it has none.)
+    /// The definition of a map that a register points to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
-        let def = self.program.map(map.id)?;
-        if map.inner {
-            def.inner.as_deref()
-        } else {
-            Some(def)
-        }
+        self.maps.def(map)
     }
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {

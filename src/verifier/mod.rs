@@ -23,13 +23,18 @@
 //! as wide as the kernel's, for a program that relies on more than the kernel knows
 //! would be rejected there, and the log prints it.
 
+mod alu;
+mod branch;
 mod call;
+mod context;
 mod env;
 mod explore;
 mod facts;
 mod liveness;
 mod log;
+mod maps;
 mod memory;
+mod packet;
 mod precision;
 mod prune;
 mod reg;
