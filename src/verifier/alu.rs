@@ -336,7 +336,14 @@ fn add_offsets(a: &Scalar, b: &Scalar) -> Scalar {
         _ => (0, u64::MAX),
     };
     let bits = a.bits.add(b.bits);
-    Scalar { bits, umin, umax, smin, smax, ..Scalar::UNKNOWN }
+    Scalar {
+        bits,
+        umin,
+        umax,
+        smin,
+        smax,
+        ..Scalar::UNKNOWN
+    }
 }
 
 /// The difference of two variable offsets.
@@ -350,7 +357,14 @@ fn subtract_offsets(a: &Scalar, b: &Scalar) -> Scalar {
         _ => (0, u64::MAX),
     };
     let bits = a.bits.sub(b.bits);
-    Scalar { bits, umin, umax, smin, smax, ..Scalar::UNKNOWN }
+    Scalar {
+        bits,
+        umin,
+        umax,
+        smin,
+        smax,
+        ..Scalar::UNKNOWN
+    }
 }
 
 /// Offsets stay within a range in which nothing can wrap (`check_reg_sane_offset`).
@@ -361,7 +375,10 @@ fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
     if let Some(value) = reg.var.value().map(u64::cast_signed)
         && !sane(value)
     {
-        reject!(EINVAL, "math between {name} pointer and {value} is not allowed");
+        reject!(
+            EINVAL,
+            "math between {name} pointer and {value} is not allowed"
+        );
     }
     if !sane(reg.off.into()) {
         reject!(EINVAL, "{name} pointer offset {} is not allowed", reg.off);

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use super::Options;
+use super::attach_target::AttachTarget;
+use super::context::Requirements;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
@@ -14,6 +16,7 @@ use super::state::{Frame, State};
 use super::structure::{InsnInfo, Structure, SubprogramInfo};
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::AttachType;
 use crate::util::Pc;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
@@ -59,6 +62,10 @@ pub(crate) struct Verifier<'p> {
     pub options: Options,
     /// What is known before the walk.
     pub structure: Arc<Structure>,
+    /// What the program attaches to, if it says so by a type in the kernel's BTF.
+    pub attach: Option<AttachTarget<'p>>,
+    /// What it asks of the one who attaches or runs it.
+    pub requires: Requirements,
     pub log: Log,
     /// Where the walk stands.
     pub state: State,
@@ -111,6 +118,13 @@ impl<'p> Verifier<'p> {
     /// The definition of a map that a register points to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
         self.maps.def(map)
+    }
+
+    /// The attach type that the program is verified for: the one that it names, or that
+    /// the kernel takes for it.
+    pub(crate) fn attach_type(&self) -> Option<AttachType> {
+        let declared = self.program.expected_attach_type;
+        self.program.prog_type.attach_type(declared)
     }
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {

@@ -12,13 +12,21 @@ impl Verifier<'_> {
     pub(crate) fn fork(&mut self, pc: Pc, prev: Pc) -> Checked<&mut State> {
         let state = self.state.clone();
         if self.pending.len() >= MAX_JUMP_SEQUENCE {
-            let text = format!("The sequence of {} jumps is too complex.", self.pending.len() + 1);
+            let text = format!(
+                "The sequence of {} jumps is too complex.",
+                self.pending.len() + 1
+            );
             return Err(Reject::new(Errno::E2BIG, text));
         }
         if let Some(parent) = state.parent {
             self.arena.get_mut(parent).branches += 1;
         }
-        self.pending.push(Pending { state, pc, prev, log_len: self.log.len() });
+        self.pending.push(Pending {
+            state,
+            pc,
+            prev,
+            log_len: self.log.len(),
+        });
         let at = self.pending.len() - 1;
         Ok(&mut self.pending[at].state)
     }
@@ -34,7 +42,12 @@ impl Verifier<'_> {
             step.linked = linked;
             return;
         }
-        self.state.history.push(Step { pc, prev, stack, linked });
+        self.state.history.push(Step {
+            pc,
+            prev,
+            stack,
+            linked,
+        });
         self.step_noted = true;
     }
 }

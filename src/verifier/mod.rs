@@ -24,8 +24,11 @@
 //! would be rejected there, and the log prints it.
 
 mod alu;
+mod attach_target;
 mod branch;
 mod call;
+mod context;
+mod context_argument;
 mod env;
 mod explore;
 mod facts;

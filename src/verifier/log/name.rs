@@ -1,3 +1,5 @@
 //! STUB
 use crate::verifier::reg::RegState;
-pub(crate) fn type_name(_reg: &RegState) -> String { String::new() }
+pub(crate) fn type_name(_reg: &RegState) -> String {
+    String::new()
+}

@@ -42,24 +42,49 @@ impl Verifier<'_> {
     /// Bytes `off + [0, size)` of an object of `mem_size` bytes, the register's offset
     /// included (`check_mem_region_access`): what the messages call "allowed memory
     /// range". `zero` allows accesses of no bytes.
-    pub(crate) fn check_region(&mut self, _reg: Reg, _off: i32, _size: u32, _mem_size: u32, _zero: bool) -> Checked {
+    pub(crate) fn check_region(
+        &mut self,
+        _reg: Reg,
+        _off: i32,
+        _size: u32,
+        _mem_size: u32,
+        _zero: bool,
+    ) -> Checked {
         reject!(ENOTSUPP, "memory is not supported by bpflab yet")
     }
 
     /// Bytes of a map's value, fields that only helpers may touch excepted
     /// (`check_map_access`).
-    pub(crate) fn check_map_access(&mut self, _reg: Reg, _off: i32, _size: u32, _zero: bool) -> Checked {
+    pub(crate) fn check_map_access(
+        &mut self,
+        _reg: Reg,
+        _off: i32,
+        _size: u32,
+        _zero: bool,
+    ) -> Checked {
         reject!(ENOTSUPP, "memory is not supported by bpflab yet")
     }
 
     /// Whether the map may be read or written by programs (`check_map_access_type`).
-    pub(crate) fn check_map_access_type(&mut self, _reg: Reg, _off: i32, _size: u32, _access: Access) -> Checked {
+    pub(crate) fn check_map_access_type(
+        &mut self,
+        _reg: Reg,
+        _off: i32,
+        _size: u32,
+        _access: Access,
+    ) -> Checked {
         reject!(ENOTSUPP, "memory is not supported by bpflab yet")
     }
 
     /// Bytes of the packet that comparisons with its end have covered
     /// (`check_packet_access`).
-    pub(crate) fn check_packet_access(&mut self, _reg: Reg, _off: i32, _size: u32, _zero: bool) -> Checked {
+    pub(crate) fn check_packet_access(
+        &mut self,
+        _reg: Reg,
+        _off: i32,
+        _size: u32,
+        _zero: bool,
+    ) -> Checked {
         reject!(ENOTSUPP, "memory is not supported by bpflab yet")
     }
 
@@ -71,13 +96,12 @@ impl Verifier<'_> {
 
     /// A pointer whose offset has to be what the object's start has, or fixed at least
     /// (`__check_ptr_off_reg`).
-    pub(crate) fn check_pointer_offset(&mut self, _reg: &RegState, _number: Reg, _fixed_ok: bool) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
-    }
-
-    /// Bytes of a buffer that an iterator or a writable tracepoint hands out
-    /// (`check_buffer_access`).
-    pub(crate) fn check_buffer_access(&mut self, _reg: Reg, _off: i32, _size: u32, _zero: bool) -> Checked {
+    pub(crate) fn check_pointer_offset(
+        &mut self,
+        _reg: &RegState,
+        _number: Reg,
+        _fixed_ok: bool,
+    ) -> Checked {
         reject!(ENOTSUPP, "memory is not supported by bpflab yet")
     }
 }
