@@ -7,23 +7,22 @@
 //! gets no marks: they count only in comparisons with kept states.
 
 use super::back::{Back, StepBack};
-use super::marks::{Marks, RegList, SlotList, bits};
+use super::marks::{Marks, bits};
 use super::trodden::Trodden;
-use crate::isa::NoNames;
 use crate::program::Program;
 use crate::util::Pc;
-use crate::verifier::log::Log;
+use crate::verifier::env::Touched;
+use crate::verifier::log::{Loaded, Log, RegMask, SlotMask, StateText};
+use crate::verifier::maps::Maps;
 use crate::verifier::prune::Arena;
 use crate::verifier::reject::{Checked, reject};
-use crate::verifier::state::{State, StateId, Step};
+use crate::verifier::state::{NO_PC, State, StateId, Step};
 use crate::verifier::structure::Structure;
-
-/// No instruction: -1 in the log.
-const NONE: Pc = Pc(u32::MAX);
 
 /// What the way back needs.
 pub(crate) struct Chain<'a> {
     pub program: &'a Program,
+    pub maps: &'a Maps<'a>,
     pub structure: &'a Structure,
     pub arena: &'a mut Arena,
     pub log: &'a mut Log,
@@ -65,10 +64,10 @@ impl Chain<'_> {
                     marks.frame,
                     last.0.cast_signed(),
                     first.0.cast_signed(),
-                    next.unwrap_or(NONE).0.cast_signed(),
+                    next.unwrap_or(NO_PC).0.cast_signed(),
                 ));
             }
-            if last == NONE {
+            if last == NO_PC {
                 return self
                     .mark_arguments(kept, start, &mut marks)
                     .map(|new| changed | new);
@@ -127,10 +126,10 @@ impl Chain<'_> {
                     self.log.write(format_args!(
                         "mark_precise: frame{}: regs={} stack={} before {}: {}\n",
                         marks.frame,
-                        RegList(marks.regs(marks.frame)),
-                        SlotList(marks.slots(marks.frame)),
+                        RegMask(marks.regs(marks.frame)),
+                        SlotMask(marks.slots(marks.frame)),
                         pc,
-                        insn.text(&NoNames),
+                        insn.text(&Loaded(self.program)),
                     ));
                 }
                 let back = StepBack {
@@ -198,9 +197,15 @@ impl Chain<'_> {
             if self.log.is_full() {
                 self.log.write(format_args!(
                     "mark_precise: frame{number}: parent state regs={} stack={}: {}\n",
-                    RegList(marks.regs(number)),
-                    SlotList(marks.slots(number)),
-                    super::state_text(self.program, self.arena.get(id), number),
+                    RegMask(marks.regs(number)),
+                    SlotMask(marks.slots(number)),
+                    StateText {
+                        program: self.program,
+                        maps: self.maps,
+                        state: self.arena.get(id),
+                        frame: number,
+                        touched: Touched::ALL,
+                    },
                 ));
             }
         }

@@ -1,8 +1,6 @@
 //! Registers and slots whose numbers are wanted, on the way back (`struct
 //! backtrack_state`).
 
-use std::fmt;
-
 use crate::isa::Reg;
 use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::verifier::state::Linked;
@@ -128,45 +126,9 @@ pub(super) fn bits(set: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| set >> bit & 1 == 1)
 }
 
-/// Registers as the log has them: `r0,r6`.
-pub(super) struct RegList(pub u16);
-
-impl fmt::Display for RegList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, reg) in bits(self.0.into()).enumerate() {
-            let comma = if n == 0 { "" } else { "," };
-            write!(f, "{comma}r{reg}")?;
-        }
-        Ok(())
-    }
-}
-
-/// Slots as the log has them, by offset: `-8,-24`.
-pub(super) struct SlotList(pub u64);
-
-impl fmt::Display for SlotList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, slot) in bits(self.0).enumerate() {
-            let comma = if n == 0 { "" } else { "," };
-            write!(f, "{comma}-{}", (slot + 1) * 8)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_log_lists_registers_and_offsets() {
-        assert_eq!(RegList(0b100_0001).to_string(), "r0,r6");
-        assert_eq!(SlotList(0b101).to_string(), "-8,-24");
-        assert_eq!(
-            (RegList(0).to_string(), SlotList(0).to_string()),
-            Default::default()
-        );
-    }
 
     #[test]
     fn marks_of_other_frames_are_told_apart() {

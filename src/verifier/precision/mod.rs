@@ -14,13 +14,10 @@ pub(crate) use chain::Chain;
 pub(crate) use marks::Marks;
 pub(crate) use trodden::Trodden;
 
-use std::fmt;
-
 use super::env::Verifier;
 use super::reject::{Checked, reject};
-use super::state::{LinkedSet, State};
+use super::state::LinkedSet;
 use crate::isa::Reg;
-use crate::program::Program;
 
 impl Verifier<'_> {
     /// The path's safety rests on this register's number: marks it, and all that it
@@ -34,12 +31,20 @@ impl Verifier<'_> {
         self.mark_chain(marks)
     }
 
+    /// The same for the number in a slot of a frame.
+    pub(crate) fn mark_slot_precise(&mut self, frame: u8, slot: usize) -> Checked {
+        let mut marks = Marks::new(self.state.current());
+        marks.set_slot(frame.into(), slot);
+        self.mark_chain(marks)
+    }
+
     /// The same for registers and slots of several frames
     /// (`mark_chain_precision_batch`).
     pub(crate) fn mark_chain(&mut self, marks: Marks) -> Checked {
         let mut trodden = std::mem::take(&mut self.arena.trodden);
         let mut chain = Chain {
             program: self.program,
+            maps: &self.maps,
             structure: &self.structure,
             arena: &mut self.arena,
             log: &mut self.log,
@@ -61,13 +66,4 @@ impl Verifier<'_> {
             step.stack_operands = (dst, src);
         }
     }
-}
-
-/// A frame of a state in the log's notation.
-pub(crate) fn state_text<'a>(
-    _program: &'a Program,
-    _state: &'a State,
-    _frame: usize,
-) -> impl fmt::Display + 'a {
-    ""
 }

@@ -40,7 +40,7 @@ pub(crate) struct Arena {
     dropped: u64,
     pub(super) visits: Visits,
     /// For comparisons.
-    pub(super) ids: IdMap,
+    ids: IdMap,
     /// Of the way since the last state was kept.
     pub(in crate::verifier) trodden: Trodden,
 }
@@ -69,6 +69,18 @@ impl Arena {
         self.free = (0..places).rev().map(StateId).collect();
         self.lists.fill(None);
         self.visits.clear();
+    }
+
+    /// Room for a comparison; `last_id` is the last id that the walk gave out.
+    pub(super) fn take_ids(&mut self, last_id: u32) -> IdMap {
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.reset(last_id);
+        ids
+    }
+
+    /// It can be used again.
+    pub(super) fn return_ids(&mut self, ids: &mut IdMap) {
+        self.ids = std::mem::take(ids);
     }
 
     /// How many states there are now, those that wait for a loop's end included
@@ -185,7 +197,7 @@ impl Arena {
     }
 
     /// A copy of a state, in the memory of one that is not needed any more.
-    pub(crate) fn copy_of(&mut self, state: &State) -> State {
+    pub(crate) fn copy(&mut self, state: &State) -> State {
         match self.spare.pop() {
             Some(mut copy) => {
                 copy_state(&mut copy, state);

@@ -30,12 +30,11 @@ pub(super) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Whether `old` covers `current`; `last_id` is the last id that the walk gave out.
-    pub(super) fn states(&mut self, old: &State, current: &State, last_id: u32) -> bool {
+    /// Whether `old` covers `current`.
+    pub(super) fn states(&mut self, old: &State, current: &State) -> bool {
         if old.sleepable != current.sleepable || !old.same_callsites(current) {
             return false;
         }
-        self.ids.reset(last_id);
         if !self.references(&old.refs, &current.refs) {
             return false;
         }
@@ -56,7 +55,7 @@ impl Comparison<'_> {
             && old
                 .iter()
                 .zip(current)
-                .all(|(a, b)| self.ids.same(a.id, b.id))
+                .all(|(a, b)| a.held == b.held && self.ids.same(a.id, b.id))
     }
 
     /// `func_states_equal`: `live` are the registers that may still be read.

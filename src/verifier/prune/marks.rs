@@ -73,6 +73,7 @@ impl Verifier<'_> {
         loop {
             let mut chain = Chain {
                 program: self.program,
+                maps: &self.maps,
                 structure: &self.structure,
                 arena: &mut self.arena,
                 log: &mut self.log,
@@ -110,7 +111,7 @@ impl Verifier<'_> {
     /// A copy of the current state waits for the marks of the one that it came back to
     /// (`add_scc_backedge`).
     pub(super) fn add_backedge(&mut self, pc: Pc, to: StateId) {
-        let mut edge = self.arena.copy_of(&self.state);
+        let mut edge = self.arena.copy(&self.state);
         (edge.equal_to, edge.pc) = (Some(to), pc);
         let number = self.arena.kept(to).visit;
         let visit = number.and_then(|number| self.arena.visits.get_mut(number));

@@ -142,14 +142,14 @@ impl Verifier<'_> {
     }
 
     fn is_covered(&mut self, id: StateId, closeness: Closeness) -> bool {
-        let mut ids = std::mem::take(&mut self.arena.ids);
+        let mut ids = self.arena.take_ids(self.last_id);
         let mut comparison = Comparison {
             insns: &self.structure.insns,
             ids: &mut ids,
             closeness,
         };
-        let covered = comparison.states(self.arena.get(id), &self.state, self.last_id);
-        self.arena.ids = ids;
+        let covered = comparison.states(self.arena.get(id), &self.state);
+        self.arena.return_ids(&mut ids);
         covered
     }
 
@@ -165,7 +165,7 @@ impl Verifier<'_> {
 
     fn endless(&self, pc: Pc, since: StateId) -> Reject {
         let frame = self.state.current();
-        let text = |state| crate::verifier::precision::state_text(self.program, state, frame);
+        let text = |state| self.state_text(state, frame);
         Reject::new(
             Errno::EINVAL,
             format!("infinite loop detected at insn {pc}"),

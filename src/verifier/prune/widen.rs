@@ -1,55 +1,37 @@
 //! A callback is walked until a state comes back that is covered. What it changes at
 //! each call would never be, if it were known: it becomes any number.
 
-use super::cover::Closeness;
-use super::cover::Comparison;
+use super::cover::{Closeness, Comparison};
+use super::ids::IdMap;
 use crate::util::Pc;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
 use crate::verifier::reject::Checked;
-use crate::verifier::state::StateId;
+use crate::verifier::state::{State, StateId};
 
 impl Verifier<'_> {
     /// The walk returned from a callback to the call at `pc`: widens the numbers that
-    /// differ from when it was there before (`widen_imprecise_scalars`).
+    /// differ from when it was there before.
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> Checked {
-        let Some(id) = self.previous_entry(pc) else {
-            return Ok(());
-        };
-        let mut ids = std::mem::take(&mut self.arena.ids);
-        ids.reset(self.last_id);
-        let mut comparison = Comparison {
-            insns: &self.structure.insns,
-            ids: &mut ids,
-            closeness: Closeness::Exact,
-        };
-        let mut widen = |old: &RegState, current: &mut RegState| {
-            if old.is_scalar()
-                && current.is_scalar()
-                && !old.precise
-                && !current.precise
-                && !comparison.same(old, current)
-            {
-                *current = RegState::UNKNOWN;
-            }
-        };
-        let frames = self.arena.get(id).frames.iter().zip(&mut self.state.frames);
-        for (old, current) in frames.rev() {
-            for (a, b) in old.regs.iter().zip(&mut current.regs) {
-                widen(a, b);
-            }
-            for (a, b) in old.stack.iter().zip(&mut current.stack) {
-                if a.is_spill() && b.is_spill() {
-                    widen(&a.reg, &mut b.reg);
-                }
-            }
+        if let Some(before) = self.previous_entry(pc) {
+            let ids = &mut self.arena.take_ids(self.last_id);
+            widen(self.arena.get(before), &mut self.state, ids);
+            self.arena.return_ids(ids);
         }
-        self.arena.ids = ids;
         Ok(())
     }
 
+    /// The same for the fork that waits last, which goes round a loop.
+    pub(crate) fn widen_pending(&mut self, before: StateId) {
+        if let Some(pending) = self.pending.last_mut() {
+            let ids = &mut self.arena.take_ids(self.last_id);
+            widen(self.arena.get(before), &mut pending.state, ids);
+            self.arena.return_ids(ids);
+        }
+    }
+
     /// The state that was kept last at `pc` on the way here (`find_prev_entry`).
-    fn previous_entry(&self, pc: Pc) -> Option<StateId> {
+    pub(crate) fn previous_entry(&self, pc: Pc) -> Option<StateId> {
         let mut next = self.arena.first(pc, self.state.frame().callsite);
         while let Some(id) = next {
             let kept = self.arena.kept(id);
@@ -64,5 +46,35 @@ impl Verifier<'_> {
             next = kept.next;
         }
         None
+    }
+}
+
+/// What no safety rests on and is not what it was becomes any number
+/// (`widen_imprecise_scalars`).
+fn widen(old: &State, current: &mut State, ids: &mut IdMap) {
+    let mut comparison = Comparison {
+        insns: &[],
+        ids,
+        closeness: Closeness::Exact,
+    };
+    let mut widen = |old: &RegState, current: &mut RegState| {
+        if old.is_scalar()
+            && current.is_scalar()
+            && !old.precise
+            && !current.precise
+            && !comparison.same(old, current)
+        {
+            *current = RegState::UNKNOWN;
+        }
+    };
+    for (old, current) in old.frames.iter().zip(&mut current.frames).rev() {
+        for (a, b) in old.regs.iter().zip(&mut current.regs) {
+            widen(a, b);
+        }
+        for (a, b) in old.stack.iter().zip(&mut current.stack) {
+            if a.is_spill() && b.is_spill() {
+                widen(&a.reg, &mut b.reg);
+            }
+        }
     }
 }
