@@ -170,9 +170,9 @@ impl Verifier<'_> {
                         None => None,
                     };
                     if let Some(state) = state {
-                        if left.is_not_null() && right.maybe_null() {
+                        if !left.maybe_null() && right.maybe_null() {
                             not_null(maps, state.reg_mut(src));
-                        } else if right.is_not_null() && left.maybe_null() {
+                        } else if !right.maybe_null() && left.maybe_null() {
                             not_null(maps, state.reg_mut(dst));
                         }
                     }
