@@ -191,7 +191,10 @@ impl Verifier<'_> {
 
     /// Notes which operands are stack pointers: the way back need not know their
     /// numbers.
-    fn note_stack_operands(&mut self, _left: &RegState, _right: &RegState) {}
+    fn note_stack_operands(&mut self, left: &RegState, right: &RegState) {
+        let stack = |reg: &RegState| matches!(reg.kind, Kind::Stack { .. });
+        self.note_compared_pointers(stack(left), stack(right));
+    }
 
     /// The registers and slots of an id, in every frame; one for which there is no room
     /// loses its link (`collect_linked_regs`).
