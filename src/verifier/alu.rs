@@ -10,7 +10,7 @@ use super::log::name::type_name;
 use super::reg::{ADD_CONST, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
-use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
+use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
 
@@ -26,7 +26,12 @@ impl Verifier<'_> {
             return Ok(());
         }
         self.check_read(dst)?;
-        super::structure::check_constant(op, width, src)?;
+        super::structure::constant_operand(&Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        })?;
         self.check_write(dst)?;
         self.check_arithmetic(op, width, dst, src)?;
         self.keep_consistent(dst);
@@ -121,20 +126,12 @@ impl Verifier<'_> {
         copy
     }
 
-    /// Gives a number that is not known an id to share (`assign_scalar_id_before_mov`).
+    /// Gives a number that is not known an id to share.
     pub(super) fn link_before_move(&mut self, src: Reg) {
-        let mut reg = *self.reg(src);
-        if !reg.is_scalar() {
-            return;
+        let id = self.last_id + 1;
+        if self.reg_mut(src).link(id) {
+            self.last_id = id;
         }
-        if reg.id & ADD_CONST != 0 {
-            reg.unlink();
-        }
-        if reg.id == 0 && !reg.var.is_const() {
-            reg.id = self.new_id();
-        }
-        let to = self.reg_mut(src);
-        (to.id, to.off) = (reg.id, reg.off);
     }
 
     fn check_arithmetic(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Checked {
@@ -318,6 +315,22 @@ impl Verifier<'_> {
 }
 
 impl RegState {
+    /// Gives a number that is not known this id to share, unless it has one; whether it
+    /// was used (`assign_scalar_id_before_mov`).
+    pub(super) fn link(&mut self, id: u32) -> bool {
+        if !self.is_scalar() {
+            return false;
+        }
+        if self.id & ADD_CONST != 0 {
+            self.unlink();
+        }
+        let linked = self.id == 0 && !self.var.is_const();
+        if linked {
+            self.id = id;
+        }
+        linked
+    }
+
     /// Ends the link to others (`clear_scalar_id`).
     pub(super) fn unlink(&mut self) {
         self.id = 0;

@@ -5,18 +5,22 @@ use std::sync::Arc;
 
 use super::Options;
 use super::attach_target::AttachTarget;
+use super::call::signature::Signatures;
 use super::context::Requirements;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
 use super::prune::Arena;
-use super::reg::{MapRef, RegState};
-use super::state::{Frame, State};
-use super::structure::{InsnInfo, Structure, SubprogramInfo};
+use super::reg::{Kind, MapRef, RegState};
+use super::reject::Checked;
+use super::state::{Frame, NO_PC, State};
+use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
+use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::AttachType;
+use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
@@ -83,17 +87,80 @@ pub(crate) struct Verifier<'p> {
     pub touched: Touched,
     /// Whether the instruction under way has a step in the history (`cur_hist_ent`).
     pub step_noted: bool,
-    /// Bytes of stack that each function uses.
-    pub stack_depths: Vec<u32>,
+    /// What the walk finds out about each function.
+    pub usage: Vec<Usage>,
+    /// What the program is to helpers.
+    pub caller: Caller<'p>,
+    /// For each load and store, what it goes through (`ptr_type`).
+    pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
+    /// The types of the functions' arguments, as far as they were asked for.
+    pub signatures: Signatures,
     /// Which global functions were called, and so are to be verified on their own.
     pub called: Vec<bool>,
-    /// How many callbacks were entered to be called later (`async_entry_cnt`).
-    pub async_entries: u32,
 }
 
 impl<'p> Verifier<'p> {
+    /// A verification that is about to begin.
+    pub(super) fn new(
+        program: &'p Program,
+        caller: Caller<'p>,
+        structure: Structure,
+        log: Log,
+        options: Options,
+    ) -> Self {
+        let subprograms = structure.subprograms.len();
+        let slots = structure.code.len();
+        Self {
+            program,
+            maps: Maps::new(program),
+            options,
+            log,
+            state: State::new(Frame::new(None, 0, 0)),
+            pc: Pc(0),
+            prev: NO_PC,
+            pending: Vec::new(),
+            arena: Arena::default(),
+            liveness: StackLiveness::new(&structure),
+            last_id: 0,
+            counts: Counts::default(),
+            touched: Touched::default(),
+            step_noted: false,
+            usage: structure.subprograms.iter().map(Usage::of).collect(),
+            caller,
+            pointers: vec![None; slots],
+            facts: Facts::new(slots),
+            called: vec![false; subprograms],
+            signatures: Signatures::new(subprograms),
+            attach: AttachTarget::resolve(program).ok().flatten(),
+            requires: Requirements::default(),
+            structure: Arc::new(structure),
+        }
+    }
+
+    /// Walks the program, then each global function that is called, and holds their
+    /// stacks against the limits.
+    pub(super) fn verify(&mut self) -> Checked {
+        self.walk_subprogram(0)?;
+        self.walk_called_globals()?;
+        self.structure.final_stack_depths(&mut self.usage);
+        structure::check_max_stack_depth(self.program, &self.structure, &self.usage)
+    }
+
+    /// The numbers of the walk so far.
+    pub(super) fn statistics(&self) -> Statistics {
+        let counts = &self.counts;
+        Statistics {
+            processed: counts.processed,
+            total_states: counts.total_states,
+            peak_states: counts.peak_states,
+            max_states_per_insn: counts.max_states_per_insn,
+            time_us: None,
+            stack_depth: self.usage.iter().map(|usage| usage.stack_depth).collect(),
+        }
+    }
+
     /// The program's instructions.
     pub(crate) fn code(&self) -> &Code {
         &self.structure.code
@@ -115,6 +182,11 @@ impl<'p> Verifier<'p> {
         &self.structure.subprograms[number as usize]
     }
 
+    /// The number of the function that begins at `pc`.
+    pub(crate) fn subprogram_at(&self, pc: Pc) -> Option<u32> {
+        u32::try_from(self.structure.subprogram_at(pc)?).ok()
+    }
+
     /// The definition of a map that a register points to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
         self.maps.def(map)
@@ -123,8 +195,7 @@ impl<'p> Verifier<'p> {
     /// The attach type that the program is verified for: the one that it names, or that
     /// the kernel takes for it.
     pub(crate) fn attach_type(&self) -> Option<AttachType> {
-        let declared = self.program.expected_attach_type;
-        self.program.prog_type.attach_type(declared)
+        self.caller.attach_type
     }
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {

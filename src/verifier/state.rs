@@ -14,6 +14,9 @@ pub(crate) const MAX_SLOTS: usize = STACK_SIZE / SLOT;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StateId(pub u32);
 
+/// No instruction: what was walked before a walk's first one.
+pub(crate) const NO_PC: Pc = Pc(u32::MAX);
+
 /// The values that may be in `r0` at an exit (`struct bpf_retval_range`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReturnRange {
@@ -205,6 +208,26 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// A walk that begins in this frame.
+    pub(crate) fn new(frame: Frame) -> Self {
+        Self {
+            frames: vec![frame],
+            refs: Vec::new(),
+            parent: None,
+            branches: 0,
+            pc: NO_PC,
+            first: NO_PC,
+            last: NO_PC,
+            history: Vec::new(),
+            depth: 0,
+            callback_unroll_depth: 0,
+            may_goto_depth: 0,
+            sleepable: false,
+            cleaned: false,
+            equal_to: None,
+        }
+    }
+
     /// The number of the innermost frame.
     pub(crate) fn current(&self) -> usize {
         self.frames.len().saturating_sub(1)

@@ -1,7 +1,7 @@
 //! The log in the kernel's words.
 //!
 //! It holds what `log_level` asks for and costs a test of a flag where it is off.
-//! (`kernel/bpf/log.c`; the states are printed by `state`.)
+//! (`kernel/bpf/log.c`; the states are printed by `state`, their types named by `name`.)
 
 pub(crate) mod name;
 mod state;

@@ -12,4 +12,7 @@ impl Verifier<'_> {
 
     /// Prints the instruction under way and the source line it came from.
     pub(crate) fn log_insn(&mut self) {}
+
+    /// Prints a frame as a whole.
+    pub(crate) fn log_frame(&mut self, _frame: usize) {}
 }

@@ -4,7 +4,7 @@
 //! low half; the other operations are in `bitwise` and `shift`.
 
 use super::Scalar;
-use crate::isa::{AluOp, EndianOp, EndianSize, Width, low32};
+use crate::isa::{AluOp, Width, low32};
 
 impl Scalar {
     /// What the destination holds after the operation. Nothing is known of quotients,
@@ -42,13 +42,6 @@ impl Scalar {
     #[must_use]
     pub fn neg(&self, width: Width) -> Self {
         Self::alu(AluOp::Sub, width, &Self::ZERO, self)
-    }
-
-    /// The number in another byte order, or cut to some bytes. Nothing is known of it
-    /// in 6.18, not even that its upper bytes are zero.
-    #[must_use]
-    pub fn endian(_op: EndianOp, _size: EndianSize, _dst: &Self) -> Self {
-        Self::UNKNOWN
     }
 
     /// The number plus a constant: what is known of a register that was made from

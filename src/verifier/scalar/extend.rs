@@ -3,7 +3,7 @@
 use super::Scalar;
 use super::bounds::Bounds;
 use super::interval::Interval;
-use crate::isa::{SignedSize, Width, low32};
+use crate::isa::{EndianOp, EndianSize, SignedSize, Width, low32};
 use crate::verifier::tnum::Tnum;
 
 impl Scalar {
@@ -90,6 +90,23 @@ impl Scalar {
             Width::W64 => self.to_size_signed(bytes),
             Width::W32 => self.low_to_size_signed(bytes).zext32().synced(),
         }
+    }
+
+    /// The number in another byte order, cut to the size. A byte order that is the
+    /// machine's own leaves the intervals; the other leaves only the known bits.
+    #[must_use]
+    pub fn endian(op: EndianOp, size: EndianSize, dst: &Self) -> Self {
+        let bytes = u32::from(size.bits()) / 8;
+        if op == EndianOp::ToLe {
+            return dst.to_size(bytes).synced();
+        }
+        let bits = Tnum {
+            value: op.eval(size, dst.bits.value),
+            mask: op.eval(size, dst.bits.mask),
+        };
+        Self::of(bits, Bounds::FULL, Bounds::FULL)
+            .to_size(bytes)
+            .synced()
     }
 
     /// The number with another low half; nothing is learnt of the upper one.

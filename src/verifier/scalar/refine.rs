@@ -18,11 +18,31 @@ impl Scalar {
             (false, Some(negated)) => refine(negated, width, &mut a, &mut b),
             (false, None) => {
                 if let Some((number, bits)) = beside_constant(width, &mut a, &mut b) {
-                    number.bits = number.bits.and(Tnum::constant(!bits));
+                    // The bits alone are kept: beside them, the intervals would contradict
+                    // themselves on an edge that no member takes.
+                    let bits = number.bits.and(Tnum::constant(!bits));
+                    *number = Self::of(bits, Bounds::FULL, Bounds::FULL);
                 }
             }
         }
         (a.synced(), b.synced())
+    }
+
+    /// A register compared with itself: one number learns what both operands would.
+    #[must_use]
+    pub fn refine_same(op: JumpOp, width: Width, number: &Self, taken: bool) -> Self {
+        let (mut a, mut b) = (*number, *number);
+        match (taken, op.negated()) {
+            (true, _) => refine(op, width, &mut a, &mut b),
+            (false, Some(negated)) => refine(negated, width, &mut a, &mut b),
+            (false, None) => {}
+        }
+        Self::of(
+            a.bits.intersect(b.bits),
+            a.wide().intersect(b.wide()),
+            a.half().intersect(b.half()),
+        )
+        .synced()
     }
 
     /// The number is not `value`.

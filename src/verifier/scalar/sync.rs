@@ -75,14 +75,23 @@ impl Scalar {
         .synced()
     }
 
-    /// Intervals narrowed to the known bits (`__update_reg_bounds`).
+    /// Intervals narrowed to the known bits (`__update_reg_bounds`); a constant, where
+    /// only one number that agrees with the bits lies in the unsigned interval.
     #[inline]
     pub(super) fn within_bits(self) -> Self {
-        Self::of(
-            self.bits,
-            self.wide().within(self.bits),
-            self.half().within(self.bits),
-        )
+        let (bits, wide) = (self.bits, self.wide().within(self.bits));
+        let Interval { min, max } = wide.u;
+        let next = bits.next_member(min);
+        let only = if bits.contains(min) {
+            (next > max).then_some(min)
+        } else {
+            let last = next == bits.max() || next <= max && bits.next_member(next) > max;
+            last.then_some(next)
+        };
+        match only {
+            Some(value) => Self::constant(value),
+            None => Self::of(bits, wide, self.half().within(bits)),
+        }
     }
 
     /// One round of deduction (`__reg_deduce_bounds`).
