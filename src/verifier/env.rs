@@ -63,13 +63,13 @@ pub(crate) struct Touched {
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
     pub maps: Maps<'p>,
-    pub options: Options,
-    /// What is known before the walk.
-    pub structure: Arc<Structure>,
     /// What the program attaches to, if it says so by a type in the kernel's BTF.
     pub attach: Option<AttachTarget<'p>>,
     /// What it asks of the one who attaches or runs it.
     pub requires: Requirements,
+    pub options: Options,
+    /// What is known before the walk.
+    pub structure: Arc<Structure>,
     pub log: Log,
     /// Where the walk stands.
     pub state: State,
@@ -106,6 +106,7 @@ impl<'p> Verifier<'p> {
     pub(super) fn new(
         program: &'p Program,
         caller: Caller<'p>,
+        attach: Option<AttachTarget<'p>>,
         structure: Structure,
         log: Log,
         options: Options,
@@ -114,6 +115,8 @@ impl<'p> Verifier<'p> {
         let slots = structure.code.len();
         Self {
             program,
+            attach,
+            requires: Requirements::default(),
             maps: Maps::new(program),
             options,
             log,
@@ -133,8 +136,6 @@ impl<'p> Verifier<'p> {
             facts: Facts::new(slots),
             called: vec![false; subprograms],
             signatures: Signatures::new(subprograms),
-            attach: AttachTarget::resolve(program).ok().flatten(),
-            requires: Requirements::default(),
             structure: Arc::new(structure),
         }
     }
@@ -166,6 +167,12 @@ impl<'p> Verifier<'p> {
         &self.structure.code
     }
 
+    /// The attach type that the program is verified for: the one that it names, or that
+    /// the kernel takes for it.
+    pub(crate) fn attach_type(&self) -> Option<AttachType> {
+        self.caller.attach_type
+    }
+
     /// A new id (`++env->id_gen`).
     pub(crate) fn new_id(&mut self) -> u32 {
         self.last_id += 1;
@@ -190,12 +197,6 @@ impl<'p> Verifier<'p> {
     /// The definition of a map that a register points to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
         self.maps.def(map)
-    }
-
-    /// The attach type that the program is verified for: the one that it names, or that
-    /// the kernel takes for it.
-    pub(crate) fn attach_type(&self) -> Option<AttachType> {
-        self.caller.attach_type
     }
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {

@@ -264,10 +264,7 @@ impl Verifier<'_> {
 
     fn check_call(&mut self, call: CallTarget, next: Pc) -> Checked<Pc> {
         match call {
-            CallTarget::Helper(id) => {
-                self.check_helper_call(id)?;
-                Ok(next)
-            }
+            CallTarget::Helper(id) => self.check_helper_call(id, next),
             CallTarget::Subprogram { rel } => {
                 let target = i64::from(self.pc.0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)

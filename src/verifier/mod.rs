@@ -52,12 +52,16 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
+use std::num::NonZeroU32;
+
+use crate::spec::limits::MAX_CPUS;
 pub use reject::Reject;
 pub use verdict::{LogLevel, Statistics, Verdict};
 
 use crate::program::Program;
 use crate::spec::helpers::Caller;
 use crate::util::Pc;
+use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
 use log::Log;
@@ -70,6 +74,16 @@ pub struct Options {
     /// Whether memory has to be aligned as on a machine that can't do otherwise
     /// (`BPF_F_STRICT_ALIGNMENT`; a program's own flags ask for it, too).
     pub strict_alignment: bool,
+    /// How many CPUs the machine may have (`nr_cpu_ids`), which bounds the number that a
+    /// program gets of its own; by default as many as a kernel is built for.
+    pub cpus: Option<NonZeroU32>,
+}
+
+impl Options {
+    /// How many CPUs the machine may have.
+    pub(crate) fn cpus(&self) -> u32 {
+        self.cpus.map_or(MAX_CPUS, NonZeroU32::get)
+    }
 }
 
 /// What came of a verification.
@@ -148,7 +162,8 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let mut checked_log = Log::new(options.log);
     let checked = structure::check(program, &caller, &mut checked_log);
     let outcome = checked.and_then(|structure| {
-        let mut verifier = Verifier::new(program, caller, structure, checked_log, *options);
+        let attach = AttachTarget::resolve(program)?;
+        let mut verifier = Verifier::new(program, caller, attach, structure, checked_log, *options);
         let result = verifier.verify();
         statistics = verifier.statistics();
         let facts = std::mem::take(&mut verifier.facts);

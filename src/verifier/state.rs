@@ -1,7 +1,7 @@
 //! Where a walk stands: the frames of the calls, the references held, and the way
 //! back to where it forked (`struct bpf_verifier_state`).
 
-use super::reg::RegState;
+use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
 use crate::isa::Reg;
 use crate::spec::limits::{MAX_CALL_FRAMES, STACK_SIZE};
@@ -107,6 +107,18 @@ pub(crate) struct Reference {
     pub id: u32,
     /// The call that acquired it.
     pub pc: Pc,
+    /// What it is.
+    pub held: Held,
+}
+
+/// What is held (`enum ref_state_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Held {
+    /// An object, to be given back.
+    Object,
+    /// The `bpf_spin_lock` in a value of this map; the reference's number is that of the
+    /// pointer to the value.
+    SpinLock(MapRef),
 }
 
 /// One step back on the path to a state (`struct bpf_jmp_history_entry`).

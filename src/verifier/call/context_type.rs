@@ -63,8 +63,7 @@ pub(super) fn check_tagged(program: &Program, pointed: TypeId, number: usize) ->
         return Ok(());
     };
     let prog_type = program.prog_type;
-    if matches!(prog_type, ProgType::Kprobe | ProgType::PerfEvent)
-        && is_probe_typedef(btf, pointed)
+    if matches!(prog_type, ProgType::Kprobe | ProgType::PerfEvent) && is_probe_typedef(btf, pointed)
     {
         return Ok(());
     }

@@ -179,9 +179,7 @@ impl Verifier<'_> {
             | Kind::MapKey { .. }
             | Kind::MapValue { .. }
             | Kind::Scalar => plain,
-            Kind::Mem { .. } => {
-                at_most(TypeFlags::MEM_RDONLY) || at_most(TypeFlags::MEM_RINGBUF)
-            }
+            Kind::Mem { .. } => at_most(TypeFlags::MEM_RDONLY) || at_most(TypeFlags::MEM_RINGBUF),
             Kind::Buf => at_most(TypeFlags::MEM_RDONLY),
             _ => false,
         };
@@ -214,8 +212,11 @@ impl Verifier<'_> {
             });
         }
         *self.reg_mut(reg) = *state;
-        // Whatever it was.
-        checked.map_err(|why| why.with_errno(Errno::EINVAL))
+        // Whatever it was, unless it is ours.
+        checked.map_err(|why| match why.errno() {
+            Errno::ENOTSUPP => why,
+            _ => why.with_errno(Errno::EINVAL),
+        })
     }
 
     /// Walks the global functions that were called, and those that they call.

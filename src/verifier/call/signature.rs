@@ -118,11 +118,7 @@ mod tag {
 ///
 /// # Errors
 /// The kernel's; without words for a static function, of which nothing is asked.
-pub(crate) fn of(
-    program: &Program,
-    number: u32,
-    function: &SubprogramInfo,
-) -> Checked<Signature> {
+pub(crate) fn of(program: &Program, number: u32, function: &SubprogramInfo) -> Checked<Signature> {
     let global = function.global;
     let (Some(btf), Some(id)) = (&program.btf, function.type_id) else {
         reject!(EFAULT, "Global functions need valid BTF");
@@ -195,10 +191,7 @@ impl TagFault {
                 EOPNOTSUPP,
                 "arg#{number} type tag is not supported in static functions"
             ),
-            Self::Unknown => reject!(
-                EOPNOTSUPP,
-                "arg#{number} has unsupported set of tags"
-            ),
+            Self::Unknown => reject!(EOPNOTSUPP, "arg#{number} has unsupported set of tags"),
         }
     }
 }
@@ -359,7 +352,11 @@ impl Parameter<'_> {
             return Ok(Argument::Memory { size: 0, flags });
         }
         let id = self.kernel_type(target)?;
-        let kind = self.program.kernel_btf.as_ref().map(|btf| btf.ty(id).kind());
+        let kind = self
+            .program
+            .kernel_btf
+            .as_ref()
+            .map(|btf| btf.ty(id).kind());
         if !kind.is_some_and(Kind::is_composite) {
             reject!(
                 EINVAL,
@@ -416,7 +413,11 @@ mod tests {
         let int = types.int("int", 4, Encoding::Signed);
         let ty = make(&mut types, int);
         let prototype = types.prototype(int, &[Param { name: "x", ty }]);
-        let linkage = if global { Linkage::Global } else { Linkage::Static };
+        let linkage = if global {
+            Linkage::Global
+        } else {
+            Linkage::Static
+        };
         let id = types.function("f", prototype, linkage);
         for tag in tags {
             types.decl_tag(tag, id, Some(0), false);

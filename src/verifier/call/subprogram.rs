@@ -25,6 +25,7 @@ impl Verifier<'_> {
             self.check_global_call(number)?;
             return Ok(next);
         }
+        self.note_call_types(number)?;
         let callsite = self.pc;
         let mut callee = self.enter(number, callsite)?;
         for reg in Reg::ARGUMENTS {
@@ -72,7 +73,9 @@ impl Verifier<'_> {
             }
             self.mark_precise(Reg::R0)?;
             let r0 = *self.reg(Reg::R0);
-            self.check_callback_return(&r0, range)?;
+            if !range.covers(&r0) {
+                return Err(range.violation(&r0, "At callback return", Reg::R0));
+            }
         }
         // A callback may be called again: the call decides.
         let to = if in_callback {

@@ -3,18 +3,24 @@
 //! It holds what `log_level` asks for and costs a test of a flag where it is off.
 //! (`kernel/bpf/log.c`; the states are printed by `state`, their types named by `name`.)
 
+mod insn;
 pub(crate) mod name;
+mod number;
 mod state;
 
 use std::fmt::{self, Write};
 
+use self::insn::LastInsn;
+pub(crate) use self::insn::{RegMask, SlotMask};
+pub(crate) use self::state::StateText;
 use super::verdict::LogLevel;
 
 /// The text so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Log {
     level: LogLevel,
     text: String,
+    last: LastInsn,
 }
 
 impl Log {
@@ -22,6 +28,7 @@ impl Log {
         Self {
             level,
             text: String::new(),
+            last: LastInsn::NONE,
         }
     }
 

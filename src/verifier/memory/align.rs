@@ -15,7 +15,7 @@ const PACKET_START: i32 = 2;
 
 impl Verifier<'_> {
     /// Whether the place is a multiple of the size, where that matters.
-    pub(super) fn check_alignment(&self, reg: &RegState, a: &MemoryAccess) -> Checked {
+    pub(in crate::verifier) fn check_alignment(&self, reg: &RegState, a: &MemoryAccess) -> Checked {
         let plain = reg.flags.is_empty();
         let stack = plain && matches!(reg.kind, Kind::Stack { .. });
         let wanted = stack
