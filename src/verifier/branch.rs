@@ -336,7 +336,7 @@ fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
 
 /// A pointer turns out not to be null (`mark_ptr_not_null_reg`): what was found in a map
 /// of maps is a map.
-fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
+pub(super) fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
     let Kind::MapValue { map, .. } = reg.kind else {
         reg.flags -= TypeFlags::PTR_MAYBE_NULL;
         return;
