@@ -10,7 +10,7 @@ use super::log::name::type_name;
 use super::reg::{ADD_CONST, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
-use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
+use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
 
@@ -26,7 +26,12 @@ impl Verifier<'_> {
             return Ok(());
         }
         self.check_read(dst)?;
-        super::structure::check_constant(op, width, src)?;
+        super::structure::constant_operand(&Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        })?;
         self.check_write(dst)?;
         self.check_arithmetic(op, width, dst, src)?;
         self.keep_consistent(dst);
@@ -344,7 +349,14 @@ fn add_offsets(a: &Scalar, b: &Scalar) -> Scalar {
         _ => (0, u64::MAX),
     };
     let bits = a.bits.add(b.bits);
-    Scalar { bits, umin, umax, smin, smax, ..Scalar::UNKNOWN }
+    Scalar {
+        bits,
+        umin,
+        umax,
+        smin,
+        smax,
+        ..Scalar::UNKNOWN
+    }
 }
 
 /// The difference of two variable offsets.
@@ -358,7 +370,14 @@ fn subtract_offsets(a: &Scalar, b: &Scalar) -> Scalar {
         _ => (0, u64::MAX),
     };
     let bits = a.bits.sub(b.bits);
-    Scalar { bits, umin, umax, smin, smax, ..Scalar::UNKNOWN }
+    Scalar {
+        bits,
+        umin,
+        umax,
+        smin,
+        smax,
+        ..Scalar::UNKNOWN
+    }
 }
 
 /// Offsets stay within a range in which nothing can wrap (`check_reg_sane_offset`).
@@ -369,7 +388,10 @@ fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
     if let Some(value) = reg.var.value().map(u64::cast_signed)
         && !sane(value)
     {
-        reject!(EINVAL, "math between {name} pointer and {value} is not allowed");
+        reject!(
+            EINVAL,
+            "math between {name} pointer and {value} is not allowed"
+        );
     }
     if !sane(reg.off.into()) {
         reject!(EINVAL, "{name} pointer offset {} is not allowed", reg.off);

@@ -30,7 +30,13 @@ impl Verifier<'_> {
     /// Walks on, or forks the walk if both ways are possible. Where the current state
     /// goes on is given back.
     pub(super) fn check_jump_if(&mut self, jump: &Comparison, next: Pc) -> Checked<Pc> {
-        let Comparison { op, width, dst, src, target } = *jump;
+        let Comparison {
+            op,
+            width,
+            dst,
+            src,
+            target,
+        } = *jump;
         self.check_read(dst)?;
         if let Operand::Reg(src) = src {
             self.check_read(src)?;
@@ -79,7 +85,13 @@ impl Verifier<'_> {
 
     /// What the comparison says of numbers, on both ways (`reg_set_min_max`).
     fn learn_bounds(&mut self, jump: &Comparison, linked: LinkedSet) {
-        let Comparison { op, width, dst, src, .. } = *jump;
+        let Comparison {
+            op,
+            width,
+            dst,
+            src,
+            ..
+        } = *jump;
         // Collecting the links may have ended that of a register for want of room.
         let left = *self.reg(dst);
         let (right, src) = match src {
@@ -124,7 +136,13 @@ impl Verifier<'_> {
 
     /// What the comparison says of pointers, on both ways.
     fn learn_null(&mut self, jump: &Comparison) {
-        let Comparison { op, width, dst, src, .. } = *jump;
+        let Comparison {
+            op,
+            width,
+            dst,
+            src,
+            ..
+        } = *jump;
         if width == Width::W32 {
             return;
         }
@@ -215,7 +233,11 @@ impl Verifier<'_> {
 /// Bounds that contradict each other, on a way that is never taken, are dropped
 /// (`reg_bounds_sanity_check`).
 fn consistent(number: Scalar) -> Scalar {
-    if number.is_consistent() { number } else { Scalar::UNKNOWN }
+    if number.is_consistent() {
+        number
+    } else {
+        Scalar::UNKNOWN
+    }
 }
 
 /// Whether the jump is taken, if that is known (`is_branch_taken`).
@@ -230,7 +252,12 @@ fn outcome(op: JumpOp, width: Width, left: &RegState, right: &RegState) -> Optio
     let constant = |reg: &RegState| match width {
         _ if !reg.is_scalar() => None,
         Width::W64 => reg.var.value(),
-        Width::W32 => reg.var.bits.low().is_const().then(|| reg.var.bits.low().min()),
+        Width::W32 => reg
+            .var
+            .bits
+            .low()
+            .is_const()
+            .then(|| reg.var.bits.low().min()),
     };
     let (pointer, value) = match (constant(right), constant(left)) {
         (Some(value), _) => (left, value),

@@ -10,11 +10,13 @@ use super::log::Log;
 use super::maps::Maps;
 use super::prune::Arena;
 use super::reg::{Kind, MapRef, RegState};
-use super::state::{Frame, State};
-use super::structure::{InsnInfo, Structure, SubprogramInfo};
+use super::reject::Checked;
+use super::state::{Frame, NO_PC, State};
+use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
+use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
-use crate::spec::helpers::TypeFlags;
+use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
@@ -77,8 +79,10 @@ pub(crate) struct Verifier<'p> {
     pub touched: Touched,
     /// Whether the instruction under way has a step in the history (`cur_hist_ent`).
     pub step_noted: bool,
-    /// Bytes of stack that each function uses.
-    pub stack_depths: Vec<u32>,
+    /// What the walk finds out about each function.
+    pub usage: Vec<Usage>,
+    /// What the program is to helpers.
+    pub caller: Caller<'p>,
     /// For each load and store, what it goes through (`ptr_type`).
     pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
@@ -90,6 +94,63 @@ pub(crate) struct Verifier<'p> {
 }
 
 impl<'p> Verifier<'p> {
+    /// A verification that is about to begin.
+    pub(super) fn new(
+        program: &'p Program,
+        caller: Caller<'p>,
+        structure: Structure,
+        log: Log,
+        options: Options,
+    ) -> Self {
+        let subprograms = structure.subprograms.len();
+        let slots = structure.code.len();
+        Self {
+            program,
+            maps: Maps::new(program),
+            options,
+            log,
+            state: State::new(Frame::new(None, 0, 0)),
+            pc: Pc(0),
+            prev: NO_PC,
+            pending: Vec::new(),
+            arena: Arena::default(),
+            liveness: StackLiveness::new(&structure),
+            last_id: 0,
+            counts: Counts::default(),
+            touched: Touched::default(),
+            step_noted: false,
+            usage: structure.subprograms.iter().map(Usage::of).collect(),
+            caller,
+            pointers: vec![None; slots],
+            facts: Facts::new(slots),
+            called: vec![false; subprograms],
+            async_entries: 0,
+            structure: Arc::new(structure),
+        }
+    }
+
+    /// Walks the program, then each global function that is called, and holds their
+    /// stacks against the limits.
+    pub(super) fn verify(&mut self) -> Checked {
+        self.walk_subprogram(0)?;
+        self.walk_called_globals()?;
+        self.structure.final_stack_depths(&mut self.usage);
+        structure::check_max_stack_depth(self.program, &self.structure, &self.usage)
+    }
+
+    /// The numbers of the walk so far.
+    pub(super) fn statistics(&self) -> Statistics {
+        let counts = &self.counts;
+        Statistics {
+            processed: counts.processed,
+            total_states: counts.total_states,
+            peak_states: counts.peak_states,
+            max_states_per_insn: counts.max_states_per_insn,
+            time_us: None,
+            stack_depth: self.usage.iter().map(|usage| usage.stack_depth).collect(),
+        }
+    }
+
     /// The program's instructions.
     pub(crate) fn code(&self) -> &Code {
         &self.structure.code
@@ -109,6 +170,11 @@ impl<'p> Verifier<'p> {
     /// The function of this number.
     pub(crate) fn subprogram(&self, number: u32) -> &SubprogramInfo {
         &self.structure.subprograms[number as usize]
+    }
+
+    /// The number of the function that begins at `pc`.
+    pub(crate) fn subprogram_at(&self, pc: Pc) -> Option<u32> {
+        u32::try_from(self.structure.subprogram_at(pc)?).ok()
     }
 
     /// The definition of a map that a register points to.

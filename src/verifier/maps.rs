@@ -86,7 +86,10 @@ impl FieldKind {
 
     /// Whether it is a pointer that a program may load.
     pub(crate) const fn is_pointer(self) -> bool {
-        matches!(self, Self::KptrUnref | Self::KptrRef | Self::KptrPercpu | Self::Uptr)
+        matches!(
+            self,
+            Self::KptrUnref | Self::KptrRef | Self::KptrPercpu | Self::Uptr
+        )
     }
 }
 
@@ -127,7 +130,11 @@ impl<'p> Maps<'p> {
     /// The definition of a map that a register refers to.
     pub(crate) fn def(&self, map: MapRef) -> Option<&'p MapDef> {
         let def = self.program.map(map.id)?;
-        if map.inner { def.inner.as_deref() } else { Some(def) }
+        if map.inner {
+            def.inner.as_deref()
+        } else {
+            Some(def)
+        }
     }
 
     /// The fields of its value.
@@ -166,12 +173,16 @@ fn search(btf: &Btf, ty: Type<'_>, base: u32, depth: u32, found: &mut Fields) {
     let places: SmallVec<[(TypeId, u32); 8]> = match ty.kind() {
         Kind::Struct | Kind::Union => {
             let members = ty.members();
-            members.map(|member| (member.ty, member.bit_offset / 8)).collect()
+            members
+                .map(|member| (member.ty, member.bit_offset / 8))
+                .collect()
         }
         Kind::Datasec => {
             let variables = ty.variables();
             let typed = |id| btf.get(id).and_then(|variable| variable.target_id());
-            variables.filter_map(|v| Some((typed(v.ty)?, v.offset))).collect()
+            variables
+                .filter_map(|v| Some((typed(v.ty)?, v.offset)))
+                .collect()
         }
         _ => return,
     };
@@ -187,7 +198,9 @@ fn search(btf: &Btf, ty: Type<'_>, base: u32, depth: u32, found: &mut Fields) {
             ty = btf.resolve(id);
         }
         let Ok(ty) = ty else { continue };
-        let Ok(size) = btf.size_of(ty.id()) else { continue };
+        let Ok(size) = btf.size_of(ty.id()) else {
+            continue;
+        };
         let kind = match ty.kind() {
             Kind::Struct => FieldKind::of_struct(ty.name()),
             Kind::Ptr => pointer_tag(btf, ty).and_then(FieldKind::of_tag),

@@ -149,7 +149,11 @@ impl RegState {
 
     /// The constant that it holds.
     pub(crate) fn value(&self) -> Option<u64> {
-        if self.is_scalar() { self.var.value() } else { None }
+        if self.is_scalar() {
+            self.var.value()
+        } else {
+            None
+        }
     }
 
     /// Whether it is the number 0 (`register_is_null`).

@@ -14,6 +14,9 @@ pub(crate) const MAX_SLOTS: usize = STACK_SIZE / SLOT;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StateId(pub u32);
 
+/// No instruction: what was walked before a walk's first one.
+pub(crate) const NO_PC: Pc = Pc(u32::MAX);
+
 /// The values that may be in `r0` at an exit (`struct bpf_retval_range`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReturnRange {
@@ -85,7 +88,9 @@ impl Frame {
     /// Every register and every spilled one.
     pub(crate) fn all_regs_mut(&mut self) -> impl Iterator<Item = &mut RegState> {
         let spilled = self.stack.iter_mut().filter(|slot| slot.is_spill());
-        self.regs.iter_mut().chain(spilled.map(|slot| &mut slot.reg))
+        self.regs
+            .iter_mut()
+            .chain(spilled.map(|slot| &mut slot.reg))
     }
 
     /// Every register and every spilled one.
@@ -164,9 +169,8 @@ impl LinkedSet {
         if len >= Self::MAX {
             return false;
         }
-        let entry = u64::from(linked.frame)
-            | u64::from(linked.at) << 3
-            | u64::from(linked.is_reg) << 9;
+        let entry =
+            u64::from(linked.frame) | u64::from(linked.at) << 3 | u64::from(linked.is_reg) << 9;
         let shift = 4 + Self::BITS * u32::try_from(len).unwrap_or(0);
         self.packed = (self.packed & !0xf) | entry << shift | (len as u64 + 1);
         true
@@ -216,19 +220,45 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// A walk that begins in this frame.
+    pub(crate) fn new(frame: Frame) -> Self {
+        Self {
+            frames: vec![frame],
+            refs: Vec::new(),
+            parent: None,
+            branches: 0,
+            pc: NO_PC,
+            first: NO_PC,
+            last: NO_PC,
+            history: Vec::new(),
+            depth: 0,
+            callback_unroll_depth: 0,
+            may_goto_depth: 0,
+            sleepable: false,
+            cleaned: false,
+            equal_to: None,
+        }
+    }
+
     /// The number of the innermost frame.
     pub(crate) fn current(&self) -> usize {
         self.frames.len().saturating_sub(1)
     }
 
     /// The innermost frame.
-    #[expect(clippy::expect_used, reason = "a state has a frame from its making to its end")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a state has a frame from its making to its end"
+    )]
     pub(crate) fn frame(&self) -> &Frame {
         self.frames.last().expect("a state has a frame")
     }
 
     /// The innermost frame.
-    #[expect(clippy::expect_used, reason = "a state has a frame from its making to its end")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a state has a frame from its making to its end"
+    )]
     pub(crate) fn frame_mut(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("a state has a frame")
     }
@@ -274,11 +304,18 @@ mod tests {
     #[test]
     fn six_links_fit_into_a_step() {
         let mut set = LinkedSet::default();
-        let link = |n: u8| Linked { frame: n % 8, at: 63 - n, is_reg: n % 2 == 0 };
+        let link = |n: u8| Linked {
+            frame: n % 8,
+            at: 63 - n,
+            is_reg: n % 2 == 0,
+        };
         for n in 0..6 {
             assert!(set.push(link(n)));
         }
         assert!(!set.push(link(6)));
-        assert_eq!(set.iter().collect::<Vec<_>>(), (0..6).map(link).collect::<Vec<_>>());
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            (0..6).map(link).collect::<Vec<_>>()
+        );
     }
 }

@@ -52,6 +52,9 @@ impl Verifier<'_> {
             Kind::XdpSock => "xdp_sock ",
             _ => "",
         };
-        reject!(EACCES, "misaligned {what}access off {bits}+{off}+{at} size {size}");
+        reject!(
+            EACCES,
+            "misaligned {what}access off {bits}+{off}+{at} size {size}"
+        );
     }
 }

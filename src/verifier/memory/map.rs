@@ -79,7 +79,10 @@ impl Verifier<'_> {
         let end = i64::try_from(reg.var.umax).unwrap_or(i64::MAX);
         let end = end.saturating_add(i64::from(off) + i64::from(size));
         for field in fields {
-            let (from, to) = (i64::from(field.off), i64::from(field.off) + i64::from(field.size));
+            let (from, to) = (
+                i64::from(field.off),
+                i64::from(field.off) + i64::from(field.size),
+            );
             if first >= to || from >= end {
                 continue;
             }
@@ -94,7 +97,10 @@ impl Verifier<'_> {
                 reject!(EACCES, "{name} access cannot have variable offset");
             }
             if first != from {
-                reject!(EACCES, "{name} access misaligned expected={from} off={first}");
+                reject!(
+                    EACCES,
+                    "{name} access misaligned expected={from} off={first}"
+                );
             }
             if size != 8 {
                 reject!(EACCES, "{name} access size must be BPF_DW");
@@ -144,7 +150,11 @@ fn read(def: &MapDef, place: i64, size: u32, signed: bool) -> u64 {
     let size = usize::try_from(size).unwrap_or(8).min(8);
     for (at, byte) in bytes.iter_mut().enumerate().take(size) {
         // The definition may leave out zeros at the end.
-        *byte = place.checked_add(at).and_then(|at| value.get(at)).copied().unwrap_or(0);
+        *byte = place
+            .checked_add(at)
+            .and_then(|at| value.get(at))
+            .copied()
+            .unwrap_or(0);
     }
     let number = u64::from_le_bytes(bytes);
     if signed {

@@ -76,7 +76,11 @@ impl Verifier<'_> {
             }
             Kind::MapKey { map, .. } if reg.flags.is_empty() => {
                 if a.access == Access::Write {
-                    reject!(EACCES, "write to change key R{} not allowed", a.base.number());
+                    reject!(
+                        EACCES,
+                        "write to change key R{} not allowed",
+                        a.base.number()
+                    );
                 }
                 let size = self.map(map).map_or(0, |def| def.key_size);
                 self.check_region(a.base, off, a.size, size, false)?;

@@ -33,7 +33,9 @@ impl Verifier<'_> {
             );
         }
         check_bytes(reg, base, lowest, size, mem_size, zero).map_err(|reject| {
-            reject.and(format_args!("R{at} min value is outside of the allowed memory range"))
+            reject.and(format_args!(
+                "R{at} min value is outside of the allowed memory range"
+            ))
         })?;
         if max >= MAX_VAR_OFFSET.cast_unsigned() {
             reject!(
@@ -43,7 +45,9 @@ impl Verifier<'_> {
         }
         let highest = max.cast_signed().wrapping_add(off);
         check_bytes(reg, base, highest, size, mem_size, zero).map_err(|reject| {
-            reject.and(format_args!("R{at} max value is outside of the allowed memory range"))
+            reject.and(format_args!(
+                "R{at} max value is outside of the allowed memory range"
+            ))
         })
     }
 
@@ -83,13 +87,23 @@ impl Verifier<'_> {
         let (at, name) = (number.number(), type_name(reg));
         let off = reg.off;
         if off < 0 {
-            reject!(EACCES, "negative offset {name} ptr R{at} off={off} disallowed");
+            reject!(
+                EACCES,
+                "negative offset {name} ptr R{at} off={off} disallowed"
+            );
         }
         if !fixed_ok && off != 0 {
-            reject!(EACCES, "dereference of modified {name} ptr R{at} off={off} disallowed");
+            reject!(
+                EACCES,
+                "dereference of modified {name} ptr R{at} off={off} disallowed"
+            );
         }
         if reg.var.value() != Some(0) {
-            reject!(EACCES, "variable {name} access var_off={} disallowed", reg.var.bits);
+            reject!(
+                EACCES,
+                "variable {name} access var_off={} disallowed",
+                reg.var.bits
+            );
         }
         Ok(())
     }

@@ -36,7 +36,10 @@ impl Verifier<'_> {
             Some(var) => (var.cast_signed() + off, var.cast_signed() + off + size),
             None => {
                 if reg.var.smax >= MAX_VAR_OFFSET || reg.var.smin <= -MAX_VAR_OFFSET {
-                    reject!(EACCES, "invalid unbounded variable-offset{what} stack R{at}");
+                    reject!(
+                        EACCES,
+                        "invalid unbounded variable-offset{what} stack R{at}"
+                    );
                 }
                 (reg.var.smin + off, reg.var.smax + off + size)
             }
@@ -47,7 +50,9 @@ impl Verifier<'_> {
                 format!("invalid{what} stack R{at} off={off} size={size}")
             } else {
                 let bits = reg.var.bits;
-                format!("invalid variable-offset{what} stack R{at} var_off={bits} off={off} size={size}")
+                format!(
+                    "invalid variable-offset{what} stack R{at} var_off={bits} off={off} size={size}"
+                )
             };
             if outside {
                 reject!(EACCES, "{text}");
@@ -71,8 +76,8 @@ impl Verifier<'_> {
         frame.grow(slot);
         // A stack has 64 slots at most.
         let depth = (frame.stack.len() * SLOT) as u32;
-        if let Some(deepest) = self.stack_depths.get_mut(frame.subprogram as usize) {
-            *deepest = depth.max(*deepest);
+        if let Some(usage) = self.usage.get_mut(frame.subprogram as usize) {
+            usage.stack_depth = depth.max(usage.stack_depth);
         }
     }
 
@@ -139,7 +144,10 @@ impl Verifier<'_> {
                 return Ok(());
             };
             self.link_slot(frame, slot);
-            Some((to, self.slot(frame, slot).map_or(content.reg, |slot| slot.reg)))
+            Some((
+                to,
+                self.slot(frame, slot).map_or(content.reg, |slot| slot.reg),
+            ))
         } else {
             if !content.reg.is_scalar() {
                 reject!(EACCES, "invalid size of register fill");

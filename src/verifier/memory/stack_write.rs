@@ -25,7 +25,11 @@ impl Verifier<'_> {
     }
 
     fn slot_mut(&mut self, frame: u8, slot: usize) -> Option<&mut Slot> {
-        self.state.frames.get_mut(usize::from(frame))?.stack.get_mut(slot)
+        self.state
+            .frames
+            .get_mut(usize::from(frame))?
+            .stack
+            .get_mut(slot)
     }
 
     fn write_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> Checked {
@@ -102,13 +106,7 @@ impl Verifier<'_> {
 
     /// Somewhere in a range of bytes: nothing is known of them afterwards, but that those
     /// which were zero still are if zero is written.
-    fn write_variable(
-        &mut self,
-        a: &MemoryAccess,
-        reg: &RegState,
-        frame: u8,
-        off: i32,
-    ) -> Checked {
+    fn write_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
         // Bounds were checked: all this lies in the frame.
         let min = (reg.var.smin + i64::from(off)) as i32;
         let max = (reg.var.smax + i64::from(off)) as i32 + a.size as i32;

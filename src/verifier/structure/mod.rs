@@ -1,10 +1,89 @@
-//! STUB until the room is merged.
-#![allow(clippy::all, missing_docs, unused)]
-use crate::isa::{Code, RegSet};
-use crate::util::Pc;
-pub(crate) struct Structure { pub code: Code, pub subprograms: Vec<SubprogramInfo>, pub insns: Vec<InsnInfo> }
-pub(crate) struct SubprogramInfo { pub start: Pc, pub end: Pc, pub name: String, pub global: bool, pub has_tail_call: bool, pub changes_pkt_data: bool, pub might_sleep: bool }
-#[derive(Default)]
-pub(crate) struct InsnInfo { pub prune_point: bool, pub jmp_point: bool, pub force_checkpoint: bool, pub calls_callback: bool, pub scc: u32, pub live: u16 }
+//! What the kernel checks and computes before it walks a program: `bpf_check` up to
+//! `do_check_main`, in its order, for the order decides which error is the first.
+//!
+//! | file | what |
+//! |---|---|
+//! | `subprograms`, `kfuncs` | which functions there are; no jump leaves its own |
+//! | `info` | `func_info` and `line_info` |
+//! | `immediates`, `maps`, `record` | 64-bit immediates, opcodes, which maps may be used |
+//! | `cfg` | that each instruction can be reached; where states are kept |
+//! | `attach` | whether such a program can be attached |
+//! | `graph`, `scc` | who follows whom, loops |
+//! | `fastcall` | spills around calls that keep registers |
+//! | `reserved` | what the walk says of a slot that is no instruction |
+//! | `usage`, `stack_depth` | after the walk: how deep the stack gets |
+//!
+//! What decoding finds wrong with a slot is an error here only where it is one for the
+//! kernel ([`DecodeError::is_structural`](crate::isa::DecodeError::is_structural)):
+//! other slots harm only a path that gets there.
 
-pub(crate) fn check_constant(op: crate::isa::AluOp, width: crate::isa::Width, src: crate::isa::Operand) -> super::reject::Checked { Ok(()) }
+mod attach;
+mod cfg;
+mod fastcall;
+pub(in crate::verifier) mod graph;
+mod immediates;
+mod info;
+mod kfuncs;
+mod license;
+mod maps;
+pub(in crate::verifier) mod model;
+mod raw;
+mod record;
+mod reserved;
+mod scc;
+mod stack_depth;
+mod subprograms;
+pub(in crate::verifier) mod summary;
+mod text;
+mod usage;
+
+pub(crate) use license::is_gpl_compatible;
+pub(crate) use model::{InsnInfo, Structure, SubprogramInfo};
+pub(crate) use reserved::{constant_operand, read_before, reserved};
+pub(crate) use stack_depth::check_max_stack_depth;
+pub(crate) use usage::Usage;
+
+use self::graph::Graph;
+use super::liveness::registers;
+use super::log::Log;
+use super::reject::{Checked, reject};
+use crate::isa::Code;
+use crate::program::Program;
+use crate::spec::helpers::Caller;
+use crate::spec::limits::MAX_INSNS;
+
+/// Checks a program's structure. `caller` is what the program is to helpers.
+pub(crate) fn check(program: &Program, caller: &Caller<'_>, log: &mut Log) -> Checked<Structure> {
+    if program.insns.is_empty() || program.insns.len() > MAX_INSNS {
+        reject!(E2BIG, "");
+    }
+    attach::check_load(program)?;
+    info::check_functions_early(program)?;
+    let (mut subprograms, exception_callback) = subprograms::find(program)?;
+    text::functions(log, &subprograms);
+    subprograms::check(&program.insns, &mut subprograms)?;
+    info::check(program, &mut subprograms)?;
+    let code = Code::new(&program.insns);
+    let used_maps = immediates::check(program, &code)?;
+    let mut insns = cfg::check(program, caller, &mut subprograms, exception_callback)?;
+    let graph = Graph::new(&code, subprograms.iter().map(|sub| sub.start));
+    attach::check(program)?;
+    let scc_count = scc::number_loops(&graph, &mut insns);
+    for (info, live) in insns.iter_mut().zip(registers::live(&code, &graph, caller)) {
+        info.live = live;
+    }
+    text::live_registers(log, program, &code, &insns);
+    fastcall::mark(program, caller, &mut subprograms, &mut insns);
+    Ok(Structure {
+        code,
+        subprograms,
+        insns,
+        graph,
+        used_maps,
+        exception_callback,
+        scc_count,
+    })
+}
+
+#[cfg(test)]
+mod tests;

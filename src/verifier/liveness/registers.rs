@@ -1,0 +1,67 @@
+//! Which registers may be read from an instruction on before they are written
+//! (`compute_live_registers`, `kernel/bpf/verifier.c`).
+//!
+//! ```text
+//! out(i) = ∪ in(s)                     for s that follow i
+//! in(i)  = out(i) \ writes(i) ∪ reads(i)
+//! ```
+//!
+//! The reads and writes are those of the kernel, which takes a call to read as many
+//! arguments as its prototype has, and a packet load to read everything.
+
+use crate::isa::{CallTarget, Code, Insn, RegSet};
+use crate::spec::helpers::Caller;
+use crate::util::Pc;
+use crate::verifier::structure::graph::Graph;
+use crate::verifier::structure::summary;
+
+/// Every register, and those that no instruction names.
+const EVERYTHING: u16 = u16::MAX;
+
+/// The registers that are live before each slot, a bit each. Nothing is live before
+/// what can't be reached.
+pub(in crate::verifier) fn live(code: &Code, graph: &Graph, caller: &Caller<'_>) -> Vec<u16> {
+    let effects: Vec<(u16, u16)> = (0..code.len())
+        .map(|at| effect(code, Pc::from_index(at), caller))
+        .collect();
+    let mut live = vec![0; code.len()];
+    loop {
+        let mut changed = false;
+        for &pc in graph.postorder() {
+            let after = graph
+                .successors(pc)
+                .fold(0, |set, next| set | live.get(next.index()).unwrap_or(&0));
+            let (reads, writes) = effects.get(pc.index()).copied().unwrap_or_default();
+            let before = after & !writes | reads;
+            if let Some(slot) = live.get_mut(pc.index()) {
+                changed |= *slot != before;
+                *slot = before;
+            }
+        }
+        if !changed {
+            return live;
+        }
+    }
+}
+
+/// What an instruction reads and writes. Of a slot that is none, what it would be with
+/// its reserved fields cleared.
+fn effect(code: &Code, pc: Pc, caller: &Caller<'_>) -> (u16, u16) {
+    let insn = match code.get(pc) {
+        Some(Ok(insn)) => Some(insn),
+        Some(Err(error)) => error.repaired(),
+        None => return (0, 0),
+    };
+    match insn {
+        Some(Insn::LoadPacket { .. }) | None => (EVERYTHING, 0),
+        Some(insn @ Insn::Call(CallTarget::Helper(helper))) => {
+            let arguments = summary::of(helper, caller).map_or(5, |summary| summary.arguments);
+            (mask(RegSet::arguments(arguments)), mask(insn.writes()))
+        }
+        Some(insn) => (mask(insn.reads()), mask(insn.writes())),
+    }
+}
+
+fn mask(set: RegSet) -> u16 {
+    set.iter().fold(0, |mask, reg| mask | 1 << reg.number())
+}
