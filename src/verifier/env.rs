@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use super::Options;
+use super::attach_target::AttachTarget;
+use super::context::Requirements;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
@@ -16,6 +18,7 @@ use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
 use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::AttachType;
 use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
 
@@ -59,6 +62,10 @@ pub(crate) struct Touched {
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
     pub maps: Maps<'p>,
+    /// What the program attaches to, if it says so by a type in the kernel's BTF.
+    pub attach: Option<AttachTarget<'p>>,
+    /// What it asks of the one who attaches or runs it.
+    pub requires: Requirements,
     pub options: Options,
     /// What is known before the walk.
     pub structure: Arc<Structure>,
@@ -98,6 +105,7 @@ impl<'p> Verifier<'p> {
     pub(super) fn new(
         program: &'p Program,
         caller: Caller<'p>,
+        attach: Option<AttachTarget<'p>>,
         structure: Structure,
         log: Log,
         options: Options,
@@ -106,6 +114,8 @@ impl<'p> Verifier<'p> {
         let slots = structure.code.len();
         Self {
             program,
+            attach,
+            requires: Requirements::default(),
             maps: Maps::new(program),
             options,
             log,
@@ -154,6 +164,12 @@ impl<'p> Verifier<'p> {
     /// The program's instructions.
     pub(crate) fn code(&self) -> &Code {
         &self.structure.code
+    }
+
+    /// The attach type that the program is verified for: the one that it names, or that
+    /// the kernel takes for it.
+    pub(crate) fn attach_type(&self) -> Option<AttachType> {
+        self.caller.attach_type
     }
 
     /// A new id (`++env->id_gen`).

@@ -24,9 +24,11 @@
 //! would be rejected there, and the log prints it.
 
 mod alu;
+mod attach_target;
 mod branch;
 mod call;
 mod context;
+mod context_argument;
 mod env;
 mod explore;
 mod facts;
@@ -47,17 +49,19 @@ mod structure;
 pub mod tnum;
 mod verdict;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 
+use std::num::NonZeroU32;
+
+use crate::spec::limits::MAX_CPUS;
 pub use reject::Reject;
 pub use verdict::{LogLevel, Statistics, Verdict};
 
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::spec::limits::MAX_CPUS;
 use crate::util::Pc;
+use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
 use log::Log;
@@ -158,7 +162,8 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let mut checked_log = Log::new(options.log);
     let checked = structure::check(program, &caller, &mut checked_log);
     let outcome = checked.and_then(|structure| {
-        let mut verifier = Verifier::new(program, caller, structure, checked_log, *options);
+        let attach = AttachTarget::resolve(program)?;
+        let mut verifier = Verifier::new(program, caller, attach, structure, checked_log, *options);
         let result = verifier.verify();
         statistics = verifier.statistics();
         let facts = std::mem::take(&mut verifier.facts);

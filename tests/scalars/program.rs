@@ -76,7 +76,7 @@ pub type Numbers = [Scalar; 4];
 /// A program and what the verifier should say of it.
 pub struct Made {
     pub insns: Vec<Insn>,
-    pub expected: BTreeMap<Place, Numbers>,
+    pub expected: BTreeMap<Place, Vec<Numbers>>,
     /// The instructions that are walked, in order of their slots.
     pub walked: Vec<usize>,
 }
@@ -86,10 +86,34 @@ struct Maker<'a> {
     insns: Vec<Insn>,
     slot: usize,
     numbers: Numbers,
-    expected: BTreeMap<Place, Numbers>,
+    expected: BTreeMap<Place, Vec<Numbers>>,
     walked: Vec<usize>,
     /// Jumps whose other edge is put off to the end: index, slot and state.
     put_off: Vec<(usize, usize, Numbers)>,
+    /// Where the walk took both of two numbers.
+    forked: Option<usize>,
+}
+
+/// A register that another and a constant were added up to.
+#[derive(Clone, Copy)]
+struct Link {
+    register: usize,
+    width: Width,
+    delta: i64,
+}
+
+impl Link {
+    /// What is known of it once more is known of the other.
+    fn follow(&self, other: &Scalar) -> Scalar {
+        match (self.delta, self.width) {
+            (0, _) => *other,
+            (_, Width::W64) => other.add_const(self.delta),
+            (_, Width::W32) => {
+                let delta = Scalar::constant(self.delta.cast_unsigned());
+                Scalar::alu(AluOp::Add, Width::W32, other, &delta)
+            }
+        }
+    }
 }
 
 const MOV: AluOp = AluOp::Mov;
@@ -104,21 +128,28 @@ pub fn make(random: &mut Random, length: usize) -> Made {
         expected: BTreeMap::new(),
         walked: Vec::new(),
         put_off: Vec::new(),
+        forked: None,
     };
     for which in 0..4 {
         maker.fresh(which);
     }
     for _ in 0..length {
-        maker.step();
+        if maker.forked.is_none() {
+            maker.step();
+        }
     }
     maker.finish()
 }
 
 impl Maker<'_> {
+    fn expect(&mut self, place: Place, numbers: Numbers) {
+        self.expected.entry(place).or_default().push(numbers);
+    }
+
     /// Appends an instruction that is walked, and notes the state behind it.
     fn emit(&mut self, insn: Insn) {
         self.walked.push(self.slot);
-        self.expected.insert(Place::After(self.slot), self.numbers);
+        self.expect(Place::After(self.slot), self.numbers);
         self.slot += insn.encode().to_vec().len();
         self.insns.push(insn);
     }
@@ -135,8 +166,19 @@ impl Maker<'_> {
             Operand::Imm(imm) => Scalar::constant(i64::from(imm).cast_unsigned()),
             Operand::Reg(reg) => self.numbers[reg.index() - FIRST],
         };
-        let number = Scalar::alu(op, width, &self.numbers[which], &other);
         let dst = REGISTERS[which];
+        let mut number = self.numbers[which];
+        if let Some((put_off, first)) = Scalar::fork(op, &number, &other) {
+            // Two ways go down the program from here: it ends.
+            let (slot, mut numbers) = (self.slot, self.numbers);
+            numbers[which] = put_off;
+            self.expect(Place::Edge(slot, slot), numbers);
+            numbers[which] = Scalar::alu(op, width, &put_off, &other).sanitized();
+            self.expect(Place::After(slot), numbers);
+            self.forked = Some(slot);
+            number = first;
+        }
+        let number = Scalar::alu(op, width, &number, &other);
         self.set(
             which,
             Insn::Alu {
@@ -344,10 +386,19 @@ impl Maker<'_> {
             },
             self.numbers[which],
         );
-        self.alu(AluOp::Add, Width::W64, other, Operand::Imm(delta));
+        // By 32 bits it is linked where the other fits them.
+        let width = match self.numbers[which].umax {
+            0..=0xffff_ffff => self.width(),
+            _ => Width::W64,
+        };
+        self.alu(AluOp::Add, width, other, Operand::Imm(delta));
         let imm = self.random.imm();
         let op = self.random.pick(JumpOp::ALL);
-        let link = (other, i64::from(delta));
+        let link = Link {
+            register: other,
+            width,
+            delta: i64::from(delta),
+        };
         self.jump(op, Width::W64, which, Operand::Imm(imm), Some(link));
         self.unlink(other);
         self.unlink(which);
@@ -374,14 +425,7 @@ impl Maker<'_> {
         self.jump(op, width, which, src, None);
     }
 
-    fn jump(
-        &mut self,
-        op: JumpOp,
-        width: Width,
-        which: usize,
-        src: Operand,
-        link: Option<(usize, i64)>,
-    ) {
+    fn jump(&mut self, op: JumpOp, width: Width, which: usize, src: Operand, link: Option<Link>) {
         let before = self.numbers;
         let a = before[which];
         let other = match src {
@@ -403,12 +447,8 @@ impl Maker<'_> {
             if let Some(other) = other {
                 numbers[other] = b.sanitized();
             }
-            if let Some((linked, delta)) = link
-                && delta != 0
-            {
-                numbers[linked] = numbers[which].add_const(delta);
-            } else if let Some((linked, _)) = link {
-                numbers[linked] = numbers[which];
+            if let Some(link) = link {
+                numbers[link.register] = link.follow(&numbers[which]);
             }
             numbers
         };
@@ -429,8 +469,7 @@ impl Maker<'_> {
                 self.numbers = edge(false);
                 self.emit(insn);
                 self.numbers = edge(true);
-                self.expected
-                    .insert(Place::Edge(slot, slot + 3), self.numbers);
+                self.expect(Place::Edge(slot, slot + 3), self.numbers);
             }
             (None, false) => {
                 self.numbers = edge(false);
@@ -465,6 +504,9 @@ impl Maker<'_> {
 
     fn finish(mut self) -> Made {
         self.leave();
+        if let Some(slot) = self.forked {
+            self.walked.extend(slot..self.slot);
+        }
         for (index, slot, numbers) in std::mem::take(&mut self.put_off) {
             let (here, walked) = (self.slot, self.walked.len());
             let at = self.insns[..index]
@@ -479,7 +521,7 @@ impl Maker<'_> {
             if slot == usize::MAX {
                 self.walked.truncate(walked);
             } else {
-                self.expected.insert(Place::Edge(slot, here), numbers);
+                self.expect(Place::Edge(slot, here), numbers);
             }
         }
         self.walked.sort_unstable();

@@ -329,7 +329,11 @@ mod tests {
         inner.stack[1].spill(&RegState::constant(7), 4);
         inner.stack[3].bytes = [SlotKind::Misc; SLOT];
         inner.stack[3].bytes[0] = SlotKind::Invalid;
-        let reference = |id| Reference { id, pc: Pc(0), held: Held::Object };
+        let reference = |id| Reference {
+            id,
+            pc: Pc(0),
+            held: Held::Object,
+        };
         let state = State {
             frames: vec![Frame::new(None, 0, 0), inner],
             refs: vec![reference(1), reference(2)],

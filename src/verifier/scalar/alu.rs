@@ -4,7 +4,9 @@
 //! low half; the other operations are in `bitwise` and `shift`.
 
 use super::Scalar;
+use super::bounds::Bounds;
 use crate::isa::{AluOp, Width, low32};
+use crate::verifier::tnum::Tnum;
 
 impl Scalar {
     /// What the destination holds after the operation. Nothing is known of quotients,
@@ -38,6 +40,29 @@ impl Scalar {
         }
     }
 
+    /// The two numbers that `dst` may be, 0 and -1 (or whose low half is that), where
+    /// `op` with a constant makes the kernel walk on with one and then with the other
+    /// (`maybe_fork_scalars`): a choice without a branch, `r1 s>>= 63; r1 &= 8`.
+    ///
+    /// The walk goes on with the second; the first is put off, to this instruction.
+    #[must_use]
+    pub fn fork(op: AluOp, dst: &Self, src: &Self) -> Option<(Self, Self)> {
+        if !matches!(op, AluOp::And | AluOp::Or) || !src.is_const() {
+            return None;
+        }
+        if (dst.smin, dst.smax) == (-1, 0) {
+            Some((Self::ZERO, Self::constant(u64::MAX)))
+        } else if (dst.smin32, dst.smax32) == (-1, 0) {
+            let known = |low| {
+                let bits = dst.bits.with_low(Tnum::constant(u64::from(low)));
+                Self::of(bits, dst.wide(), Bounds::constant(low))
+            };
+            Some((known(0), known(u32::MAX)))
+        } else {
+            None
+        }
+    }
+
     /// The negation: zero minus the number.
     #[must_use]
     pub fn neg(&self, width: Width) -> Self {
@@ -45,10 +70,12 @@ impl Scalar {
     }
 
     /// The number plus a constant: what is known of a register that was made from
-    /// another by adding, after something was learnt of the other.
+    /// another by adding, after something was learnt of the other. (If it was made by
+    /// a 32-bit addition, that is what [`Self::alu`] says of it.)
     #[must_use]
     pub fn add_const(&self, delta: i64) -> Self {
-        self.plus(&Self::constant(delta.cast_unsigned())).synced()
+        let delta = Self::constant(delta.cast_unsigned());
+        Self::alu(AluOp::Add, Width::W64, self, &delta)
     }
 
     /// The sum, not yet synced.

@@ -28,7 +28,8 @@ impl Scalar {
         (a.synced(), b.synced())
     }
 
-    /// A register compared with itself: one number learns what both operands would.
+    /// A register compared with itself: one number learns what both operands would, and
+    /// is synced for each of them.
     #[must_use]
     pub fn refine_same(op: JumpOp, width: Width, number: &Self, taken: bool) -> Self {
         let (mut a, mut b) = (*number, *number);
@@ -42,6 +43,7 @@ impl Scalar {
             a.wide().intersect(b.wide()),
             a.half().intersect(b.half()),
         )
+        .synced()
         .synced()
     }
 

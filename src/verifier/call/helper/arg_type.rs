@@ -199,7 +199,11 @@ mod tests {
     #[test]
     fn every_argument_of_the_table_has_registers_that_pass() {
         for helper in helpers() {
-            for arg in helper.prototypes.iter().flat_map(|prototype| prototype.args) {
+            for arg in helper
+                .prototypes
+                .iter()
+                .flat_map(|prototype| prototype.args)
+            {
                 assert_eq!(
                     compatible(arg.kind).is_empty(),
                     arg.kind == ArgKind::Anything,

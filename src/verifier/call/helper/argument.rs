@@ -219,6 +219,9 @@ impl<'p> Verifier<'p> {
 
 /// The memory argument that a size belongs to: the one before.
 fn memory_before(call: &Call, size: Reg) -> Option<(Reg, Arg)> {
-    let at = Reg::ARGUMENTS.iter().position(|reg| *reg == size)?.checked_sub(1)?;
+    let at = Reg::ARGUMENTS
+        .iter()
+        .position(|reg| *reg == size)?
+        .checked_sub(1)?;
     Some((*Reg::ARGUMENTS.get(at)?, *call.prototype.args.get(at)?))
 }

@@ -30,10 +30,7 @@ impl Verifier<'_> {
         match call.id {
             id::tail_call => self.check_leak(true, "tail_call"),
             id::get_local_storage if !self.reg(Reg::R2).is_null() => {
-                reject!(
-                    EINVAL,
-                    "get_local_storage() doesn't support non-zero flags"
-                );
+                reject!(EINVAL, "get_local_storage() doesn't support non-zero flags");
             }
             id::snprintf => self.check_snprintf(),
             id::set_retval if self.returns_nothing() => {
@@ -89,7 +86,8 @@ impl Verifier<'_> {
         if plain {
             self.mark_precise(Reg::R4)?;
         }
-        self.facts.see_loop(self.pc, call.callback.filter(|_| plain));
+        self.facts
+            .see_loop(self.pc, call.callback.filter(|_| plain));
         Ok(())
     }
 

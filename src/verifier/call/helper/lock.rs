@@ -22,7 +22,10 @@ impl Verifier<'_> {
     /// Under a lock nothing is called but what gives it back.
     pub(super) fn check_call_under_lock(&self, id: HelperId) -> Checked {
         if id != id::spin_unlock && self.held_lock().is_some() {
-            reject!(EINVAL, "function calls are not allowed while holding a lock");
+            reject!(
+                EINVAL,
+                "function calls are not allowed while holding a lock"
+            );
         }
         Ok(())
     }
@@ -86,7 +89,10 @@ impl Verifier<'_> {
         // The kernel keeps fifteen bytes of a name.
         let map_name: String = def.name.chars().take(OBJECT_NAME_LEN - 1).collect();
         if def.value_type.is_none() || self.program.btf.is_none() {
-            reject!(EINVAL, "map '{map_name}' has to have BTF in order to use {name}");
+            reject!(
+                EINVAL,
+                "map '{map_name}' has to have BTF in order to use {name}"
+            );
         }
         let fields = self.maps.fields(map);
         let Some(field) = fields.iter().find(|field| field.kind == kind) else {

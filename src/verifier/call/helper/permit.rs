@@ -25,7 +25,11 @@ impl Verifier<'_> {
             reject!(EINVAL, "invalid func {}", Named(id));
         }
         let Some(prototype) = helper(id).and_then(|helper| helper.prototype(&self.caller)) else {
-            reject!(EINVAL, "program of this type cannot use helper {}", Named(id));
+            reject!(
+                EINVAL,
+                "program of this type cannot use helper {}",
+                Named(id)
+            );
         };
         let is = |attribute| prototype.attributes.contains(attribute);
         if is(Attributes::GPL_ONLY) && !GPL_COMPATIBLE.contains(&&*self.program.license) {

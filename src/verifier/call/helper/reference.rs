@@ -89,17 +89,16 @@ impl Verifier<'_> {
         let lost = |held: &&Reference| held.held == Held::Object && held.id != returned;
         let mut leak = None;
         for held in self.state.refs.iter().filter(lost) {
-            let line = format_args!(
-                "Unreleased reference id={} alloc_insn={}",
-                held.id, held.pc
-            );
+            let line = format_args!("Unreleased reference id={} alloc_insn={}", held.id, held.pc);
             let reject = leak.take();
-            leak = Some(reject.unwrap_or_else(|| Reject::new(Errno::EINVAL, "")).and(line));
+            leak = Some(
+                reject
+                    .unwrap_or_else(|| Reject::new(Errno::EINVAL, ""))
+                    .and(line),
+            );
         }
         match leak {
-            Some(leak) => {
-                Err(leak.and(format_args!("{prefix} would lead to reference leak")))
-            }
+            Some(leak) => Err(leak.and(format_args!("{prefix} would lead to reference leak"))),
             None => Ok(()),
         }
     }

@@ -26,10 +26,7 @@ impl Verifier<'_> {
             reject!(EACCES, "R{number} is not a constant address'");
         };
         if !def.map_type.info().direct_value {
-            reject!(
-                EACCES,
-                "no direct value access support for this map type"
-            );
+            reject!(EACCES, "no direct value access support for this map type");
         }
         let rest = i64::from(def.value_size) - i64::from(state.off);
         let rest = u32::try_from(rest).unwrap_or(u32::MAX);
@@ -109,7 +106,10 @@ fn is_end(rest: &[u8]) -> bool {
 
 /// What follows a conversion, whose `%` was read.
 fn conversion(format: &[u8]) -> Option<&[u8]> {
-    let flags = format.iter().take_while(|byte| b"0+- ".contains(byte)).count();
+    let flags = format
+        .iter()
+        .take_while(|byte| b"0+- ".contains(byte))
+        .count();
     let mut rest = format.get(flags..)?;
     if rest.first().is_some_and(|byte| matches!(byte, b'1'..=b'9')) {
         let width = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -123,7 +123,11 @@ fn conversion(format: &[u8]) -> Option<&[u8]> {
         | [b'c', tail @ ..] => Some(tail),
         [b'p', ..] => None,
         _ => {
-            let longs = rest.iter().take(2).take_while(|byte| **byte == b'l').count();
+            let longs = rest
+                .iter()
+                .take(2)
+                .take_while(|byte| **byte == b'l')
+                .count();
             match rest.get(longs..)? {
                 [b'i' | b'd' | b'u' | b'x' | b'X', tail @ ..] => Some(tail),
                 _ => None,
