@@ -73,7 +73,10 @@ impl<'p> AttachTarget<'p> {
             }
             reject!(EINVAL, "Syscall programs can only be sleepable");
         }
-        if sleepable && !prog_type.may_sleep(program.expected_attach_type) {
+        // Whether a security hook may sleep shows when it is known.
+        let may_sleep =
+            prog_type == ProgType::Lsm || prog_type.may_sleep(program.expected_attach_type);
+        if sleepable && !may_sleep {
             reject!(
                 EINVAL,
                 "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be \
@@ -82,6 +85,12 @@ impl<'p> AttachTarget<'p> {
         }
         match prog_type {
             ProgType::Tracing | ProgType::Lsm => Self::in_kernel(program, sleepable).map(Some),
+            ProgType::StructOps if !is_gpl_compatible(&program.license) => {
+                reject!(
+                    EINVAL,
+                    "struct ops programs must have a GPL compatible license"
+                )
+            }
             ProgType::StructOps => {
                 reject!(
                     ENOTSUPP,

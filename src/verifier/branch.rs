@@ -170,9 +170,9 @@ impl Verifier<'_> {
                         None => None,
                     };
                     if let Some(state) = state {
-                        if left.is_not_null() && right.maybe_null() {
+                        if !left.maybe_null() && right.maybe_null() {
                             not_null(maps, state.reg_mut(src));
-                        } else if right.is_not_null() && left.maybe_null() {
+                        } else if !right.maybe_null() && left.maybe_null() {
                             not_null(maps, state.reg_mut(dst));
                         }
                     }
@@ -336,7 +336,7 @@ fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
 
 /// A pointer turns out not to be null (`mark_ptr_not_null_reg`): what was found in a map
 /// of maps is a map.
-fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
+pub(super) fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
     let Kind::MapValue { map, .. } = reg.kind else {
         reg.flags -= TypeFlags::PTR_MAYBE_NULL;
         return;

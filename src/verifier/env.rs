@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Options;
 use super::attach_target::AttachTarget;
+use super::call::signature::Signatures;
 use super::context::Requirements;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
@@ -94,10 +95,10 @@ pub(crate) struct Verifier<'p> {
     pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
+    /// The types of the functions' arguments, as far as they were asked for.
+    pub signatures: Signatures,
     /// Which global functions were called, and so are to be verified on their own.
     pub called: Vec<bool>,
-    /// How many callbacks were entered to be called later (`async_entry_cnt`).
-    pub async_entries: u32,
 }
 
 impl<'p> Verifier<'p> {
@@ -134,7 +135,7 @@ impl<'p> Verifier<'p> {
             pointers: vec![None; slots],
             facts: Facts::new(slots),
             called: vec![false; subprograms],
-            async_entries: 0,
+            signatures: Signatures::new(subprograms),
             structure: Arc::new(structure),
         }
     }

@@ -144,6 +144,16 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// The exit of a function that a helper calls before it returns: `r0`, a number, is
+    /// in the range that the helper understands.
+    pub(crate) fn check_callback_return(&self, r0: &RegState, range: ReturnRange) -> Checked {
+        if range.covers(r0) {
+            Ok(())
+        } else {
+            Err(range.violation(r0, "At callback return", Reg::R0))
+        }
+    }
+
     /// The exit of a global function that is verified on its own.
     fn check_subprogram_result(&self) -> Checked {
         let reg = self.reg(Reg::R0);

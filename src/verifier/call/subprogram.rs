@@ -25,6 +25,7 @@ impl Verifier<'_> {
             self.check_global_call(number)?;
             return Ok(next);
         }
+        self.note_call_types(number)?;
         let callsite = self.pc;
         let mut callee = self.enter(number, callsite)?;
         for reg in Reg::ARGUMENTS {
