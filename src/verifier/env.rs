@@ -4,17 +4,24 @@
 use std::sync::Arc;
 
 use super::Options;
+use super::attach_target::AttachTarget;
+use super::call::signature::Signatures;
+use super::context::Requirements;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
+use super::maps::Maps;
 use super::prune::Arena;
-use super::reg::RegState;
-use super::state::{Frame, State};
-use super::structure::{InsnInfo, Structure, SubprogramInfo};
+use super::reg::{Kind, MapRef, RegState};
+use super::reject::Checked;
+use super::state::{Frame, NO_PC, State};
+use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
+use super::verdict::Statistics;
 use crate::isa::{Code, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::AttachType;
+use crate::spec::helpers::{Caller, TypeFlags};
 use crate::util::Pc;
-use crate::verifier::reg::MapRef;
 
 /// A fork of the walk that waits for its turn (`struct bpf_verifier_stack_elem`).
 #[derive(Debug)]
@@ -55,6 +62,11 @@ pub(crate) struct Touched {
 /// A verification under way.
 pub(crate) struct Verifier<'p> {
     pub program: &'p Program,
+    pub maps: Maps<'p>,
+    /// What the program attaches to, if it says so by a type in the kernel's BTF.
+    pub attach: Option<AttachTarget<'p>>,
+    /// What it asks of the one who attaches or runs it.
+    pub requires: Requirements,
     pub options: Options,
     /// What is known before the walk.
     pub structure: Arc<Structure>,
@@ -75,20 +87,90 @@ pub(crate) struct Verifier<'p> {
     pub touched: Touched,
     /// Whether the instruction under way has a step in the history (`cur_hist_ent`).
     pub step_noted: bool,
-    /// Bytes of stack that each function uses.
-    pub stack_depths: Vec<u32>,
+    /// What the walk finds out about each function.
+    pub usage: Vec<Usage>,
+    /// What the program is to helpers.
+    pub caller: Caller<'p>,
+    /// For each load and store, what it goes through (`ptr_type`).
+    pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
+    /// The types of the functions' arguments, as far as they were asked for.
+    pub signatures: Signatures,
     /// Which global functions were called, and so are to be verified on their own.
     pub called: Vec<bool>,
-    /// How many callbacks were entered to be called later (`async_entry_cnt`).
-    pub async_entries: u32,
 }
 
 impl<'p> Verifier<'p> {
+    /// A verification that is about to begin.
+    pub(super) fn new(
+        program: &'p Program,
+        caller: Caller<'p>,
+        attach: Option<AttachTarget<'p>>,
+        structure: Structure,
+        log: Log,
+        options: Options,
+    ) -> Self {
+        let subprograms = structure.subprograms.len();
+        let slots = structure.code.len();
+        Self {
+            program,
+            attach,
+            requires: Requirements::default(),
+            maps: Maps::new(program),
+            options,
+            log,
+            state: State::new(Frame::new(None, 0, 0)),
+            pc: Pc(0),
+            prev: NO_PC,
+            pending: Vec::new(),
+            arena: Arena::default(),
+            liveness: StackLiveness::new(&structure),
+            last_id: 0,
+            counts: Counts::default(),
+            touched: Touched::default(),
+            step_noted: false,
+            usage: structure.subprograms.iter().map(Usage::of).collect(),
+            caller,
+            pointers: vec![None; slots],
+            facts: Facts::new(slots),
+            called: vec![false; subprograms],
+            signatures: Signatures::new(subprograms),
+            structure: Arc::new(structure),
+        }
+    }
+
+    /// Walks the program, then each global function that is called, and holds their
+    /// stacks against the limits.
+    pub(super) fn verify(&mut self) -> Checked {
+        self.walk_subprogram(0)?;
+        self.walk_called_globals()?;
+        self.structure.final_stack_depths(&mut self.usage);
+        structure::check_max_stack_depth(self.program, &self.structure, &self.usage)
+    }
+
+    /// The numbers of the walk so far.
+    pub(super) fn statistics(&self) -> Statistics {
+        let counts = &self.counts;
+        Statistics {
+            processed: counts.processed,
+            total_states: counts.total_states,
+            peak_states: counts.peak_states,
+            max_states_per_insn: counts.max_states_per_insn,
+            time_us: None,
+            stack_depth: self.usage.iter().map(|usage| usage.stack_depth).collect(),
+        }
+    }
+
     /// The program's instructions.
     pub(crate) fn code(&self) -> &Code {
         &self.structure.code
+    }
+
+    /// The attach type that the program is verified for: the one that it names, or that
+    /// the kernel takes for it.
+    pub(crate) fn attach_type(&self) -> Option<AttachType> {
+        self.caller.attach_type
     }
 
     /// A new id (`++env->id_gen`).
@@ -107,15 +189,14 @@ impl<'p> Verifier<'p> {
         &self.structure.subprograms[number as usize]
     }
 
-    /// The definition of a map that a register points to. (The shape of what a map of
-    /// maps holds; of the outer map, if it has none.)
+    /// The number of the function that begins at `pc`.
+    pub(crate) fn subprogram_at(&self, pc: Pc) -> Option<u32> {
+        u32::try_from(self.structure.subprogram_at(pc)?).ok()
+    }
+
+    /// The definition of a map that a register points to.
     pub(crate) fn map(&self, map: MapRef) -> Option<&'p MapDef> {
-        let def = self.program.map(map.id)?;
-        if map.inner {
-            def.inner.as_deref()
-        } else {
-            Some(def)
-        }
+        self.maps.def(map)
     }
 
     pub(crate) fn reg(&self, reg: Reg) -> &RegState {

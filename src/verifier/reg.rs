@@ -33,9 +33,9 @@ pub(crate) enum Kind {
     Scalar,
     /// The program's context.
     Ctx,
-    /// A map itself.
-    MapPtr { map: MapRef },
-    /// A value in a map; `uid` tells apart maps found in a map of maps.
+    /// A map itself; `uid` tells apart maps found in a map of maps.
+    MapPtr { map: MapRef, uid: u32 },
+    /// A value in a map.
     MapValue { map: MapRef, uid: u32 },
     /// A key in a map, as a callback gets it.
     MapKey { map: MapRef, uid: u32 },
@@ -197,7 +197,7 @@ impl RegState {
     /// The map that it points to, or into.
     pub(crate) const fn map(&self) -> Option<MapRef> {
         match self.kind {
-            Kind::MapPtr { map } | Kind::MapValue { map, .. } | Kind::MapKey { map, .. } => {
+            Kind::MapPtr { map, .. } | Kind::MapValue { map, .. } | Kind::MapKey { map, .. } => {
                 Some(map)
             }
             _ => None,

@@ -1,7 +1,7 @@
 //! Where a walk stands: the frames of the calls, the references held, and the way
 //! back to where it forked (`struct bpf_verifier_state`).
 
-use super::reg::RegState;
+use super::reg::{MapRef, RegState};
 use super::stack::{SLOT, Slot};
 use crate::isa::Reg;
 use crate::spec::limits::{MAX_CALL_FRAMES, STACK_SIZE};
@@ -13,6 +13,9 @@ pub(crate) const MAX_SLOTS: usize = STACK_SIZE / SLOT;
 /// A kept state, by its place in the [`Arena`](super::prune::Arena).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StateId(pub u32);
+
+/// No instruction: what was walked before a walk's first one.
+pub(crate) const NO_PC: Pc = Pc(u32::MAX);
 
 /// The values that may be in `r0` at an exit (`struct bpf_retval_range`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +107,18 @@ pub(crate) struct Reference {
     pub id: u32,
     /// The call that acquired it.
     pub pc: Pc,
+    /// What it is.
+    pub held: Held,
+}
+
+/// What is held (`enum ref_state_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Held {
+    /// An object, to be given back.
+    Object,
+    /// The `bpf_spin_lock` in a value of this map; the reference's number is that of the
+    /// pointer to the value.
+    SpinLock(MapRef),
 }
 
 /// One step back on the path to a state (`struct bpf_jmp_history_entry`).
@@ -115,6 +130,9 @@ pub(crate) struct Step {
     pub prev: Pc,
     /// The slot that it spilled to or filled from through any pointer: frame and slot.
     pub stack: Option<(u8, u8)>,
+    /// Whether the operands of its comparison, destination and source, are pointers to
+    /// the stack.
+    pub stack_operands: (bool, bool),
     /// The registers and slots that its comparison bounded together.
     pub linked: LinkedSet,
 }
@@ -161,7 +179,7 @@ impl LinkedSet {
         true
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = Linked> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Linked> + Clone {
         (0..self.len()).map(move |n| {
             let entry = self.packed >> (4 + Self::BITS as usize * n);
             Linked {
@@ -205,6 +223,26 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// A walk that begins in this frame.
+    pub(crate) fn new(frame: Frame) -> Self {
+        Self {
+            frames: vec![frame],
+            refs: Vec::new(),
+            parent: None,
+            branches: 0,
+            pc: NO_PC,
+            first: NO_PC,
+            last: NO_PC,
+            history: Vec::new(),
+            depth: 0,
+            callback_unroll_depth: 0,
+            may_goto_depth: 0,
+            sleepable: false,
+            cleaned: false,
+            equal_to: None,
+        }
+    }
+
     /// The number of the innermost frame.
     pub(crate) fn current(&self) -> usize {
         self.frames.len().saturating_sub(1)

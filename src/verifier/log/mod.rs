@@ -1,19 +1,26 @@
 //! The log in the kernel's words.
 //!
 //! It holds what `log_level` asks for and costs a test of a flag where it is off.
-//! (`kernel/bpf/log.c`; the states are printed by `state`.)
+//! (`kernel/bpf/log.c`; the states are printed by `state`, their types named by `name`.)
 
+mod insn;
+pub(crate) mod name;
+mod number;
 mod state;
 
 use std::fmt::{self, Write};
 
+use self::insn::LastInsn;
+pub(crate) use self::insn::{Loaded, RegMask, SlotMask};
+pub(crate) use self::state::StateText;
 use super::verdict::LogLevel;
 
 /// The text so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Log {
     level: LogLevel,
     text: String,
+    last: LastInsn,
 }
 
 impl Log {
@@ -21,6 +28,7 @@ impl Log {
         Self {
             level,
             text: String::new(),
+            last: LastInsn::NONE,
         }
     }
 

@@ -1,9 +1,20 @@
-//! Loads and stores, each kind of pointer by its own rule.
+//! Loads and stores, each kind of pointer by its own rule (`check_mem_access`).
+
+mod align;
+pub(super) mod insn;
+mod legacy;
+mod map;
+mod region;
+mod stack_read;
+mod stack_write;
 
 use super::env::Verifier;
-use super::reg::RegState;
+use super::log::name::type_name;
+use super::reg::{Kind, RegState};
 use super::reject::{Checked, reject};
 use crate::isa::Reg;
+use crate::spec::PacketAccess;
+use crate::spec::helpers::TypeFlags;
 
 /// What an instruction or a helper does with memory (`enum bpf_access_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,94 +37,159 @@ pub(crate) struct MemoryAccess {
     /// The register that is loaded or stored; none for constants and where the number
     /// does not matter.
     pub value: Option<Reg>,
+    /// The constant that is stored.
+    pub constant: Option<i32>,
     /// Whether a load extends the sign.
     pub signed: bool,
     /// Whether alignment is checked strictly whatever the options say (atomics).
     pub strict: bool,
 }
 
+impl MemoryAccess {
+    /// The register that a load fills.
+    pub(super) fn loaded(&self) -> Option<Reg> {
+        match self.access {
+            Access::Read => self.value,
+            Access::Write => None,
+        }
+    }
+}
+
 impl Verifier<'_> {
-    /// Whether the access is allowed, and what the loaded register holds afterwards
-    /// (`check_mem_access`).
-    pub(crate) fn check_memory(&mut self, _access: &MemoryAccess) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
+    /// Whether the access is allowed; sets the loaded register.
+    pub(crate) fn check_memory(&mut self, a: &MemoryAccess) -> Checked {
+        let reg = *self.reg(a.base);
+        self.check_alignment(&reg, a)?;
+        // The fixed part of the pointer's offset is the instruction's from here on.
+        let off = a.off.wrapping_add(reg.off);
+        let loaded = match reg.kind {
+            Kind::Stack { frame } if reg.flags.is_empty() => {
+                self.check_stack_bounds(a.base, off, a.size, a.access)?;
+                return match a.access {
+                    Access::Read => {
+                        self.check_stack_read(a, &reg, frame, off)?;
+                        self.narrow_load(a);
+                        Ok(())
+                    }
+                    Access::Write => self.check_stack_write(a, &reg, frame, off),
+                };
+            }
+            Kind::MapKey { map, .. } if reg.flags.is_empty() => {
+                if a.access == Access::Write {
+                    reject!(
+                        EACCES,
+                        "write to change key R{} not allowed",
+                        a.base.number()
+                    );
+                }
+                let size = self.map(map).map_or(0, |def| def.key_size);
+                self.check_region(a.base, off, a.size, size, false)?;
+                RegState::UNKNOWN
+            }
+            Kind::MapValue { map, .. } if reg.flags.is_empty() => {
+                self.check_map_load_store(a, &reg, map, off)?
+            }
+            Kind::Mem { size } => {
+                self.check_mem(a, &reg, size, off)?;
+                RegState::UNKNOWN
+            }
+            Kind::Ctx if reg.flags.is_empty() => match self.check_context(a)? {
+                Some(loaded) => loaded,
+                None => return Ok(()),
+            },
+            Kind::Packet { .. } | Kind::PacketMeta { .. } if reg.flags.is_empty() => {
+                if a.access == Access::Write && !self.may_access_packet(false, a.access) {
+                    reject!(EACCES, "cannot write into packet");
+                }
+                self.check_packet_access(a.base, off, a.size, false)?;
+                RegState::UNKNOWN
+            }
+            Kind::FlowKeys if reg.flags.is_empty() => {
+                self.check_flow_keys(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::Socket | Kind::SockCommon | Kind::TcpSock | Kind::XdpSock
+                if reg.flags.is_empty() =>
+            {
+                if a.access == Access::Write {
+                    let name = type_name(&reg);
+                    reject!(EACCES, "R{} cannot write into {name}", a.base.number());
+                }
+                self.check_socket(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::TpBuffer if reg.flags.is_empty() => {
+                self.check_tp_buffer(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::Buf => {
+                if a.access == Access::Write && reg.flags.contains(TypeFlags::MEM_RDONLY) {
+                    let name = type_name(&reg);
+                    reject!(EACCES, "R{} cannot write into {name}", a.base.number());
+                }
+                self.check_buf(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::BtfId { .. } if !reg.maybe_null() => {
+                reject!(
+                    ENOTSUPP,
+                    "loads and stores through typed kernel pointers are not supported by bpflab yet"
+                );
+            }
+            Kind::MapPtr { .. } if reg.flags.is_empty() => {
+                reject!(
+                    ENOTSUPP,
+                    "loads of a map's own fields are not supported by bpflab yet"
+                );
+            }
+            _ => {
+                let name = type_name(&reg);
+                reject!(EACCES, "R{} invalid mem access '{name}'", a.base.number());
+            }
+        };
+        if let Some(to) = a.loaded() {
+            *self.reg_mut(to) = loaded;
+            self.narrow_load(a);
+        }
+        Ok(())
     }
 
-    /// Bytes `off + [0, size)` of an object of `mem_size` bytes, the register's offset
-    /// included (`check_mem_region_access`): what the messages call "allowed memory
-    /// range". `zero` allows accesses of no bytes.
-    pub(crate) fn check_region(
-        &mut self,
-        _reg: Reg,
-        _off: i32,
-        _size: u32,
-        _mem_size: u32,
-        _zero: bool,
-    ) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
+    /// Memory that a helper handed out, or that a global function was given.
+    fn check_mem(&mut self, a: &MemoryAccess, reg: &RegState, size: u32, off: i32) -> Checked {
+        let (at, name) = (a.base.number(), type_name(reg));
+        if reg.maybe_null() {
+            reject!(EACCES, "R{at} invalid mem access '{name}'");
+        }
+        let read_only = reg.flags.contains(TypeFlags::MEM_RDONLY);
+        if a.access == Access::Write && read_only {
+            reject!(EACCES, "R{at} cannot write into {name}");
+        }
+        if read_only && reg.flags.contains(TypeFlags::PTR_UNTRUSTED) {
+            return Ok(());
+        }
+        self.check_region(a.base, off, a.size, size, false)
     }
 
-    /// Bytes of a map's value, fields that only helpers may touch excepted
-    /// (`check_map_access`).
-    pub(crate) fn check_map_access(
-        &mut self,
-        _reg: Reg,
-        _off: i32,
-        _size: u32,
-        _zero: bool,
-    ) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
-    }
-
-    /// Whether the map may be read or written by programs (`check_map_access_type`).
-    pub(crate) fn check_map_access_type(
-        &mut self,
-        _reg: Reg,
-        _off: i32,
-        _size: u32,
-        _access: Access,
-    ) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
-    }
-
-    /// Bytes of the packet that comparisons with its end have covered
-    /// (`check_packet_access`).
-    pub(crate) fn check_packet_access(
-        &mut self,
-        _reg: Reg,
-        _off: i32,
-        _size: u32,
-        _zero: bool,
-    ) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
+    /// A load of fewer than eight bytes fills the rest with zeros or the sign.
+    fn narrow_load(&mut self, a: &MemoryAccess) {
+        let Some(to) = a.loaded() else { return };
+        let reg = self.reg_mut(to);
+        if a.size < 8 && reg.is_scalar() {
+            reg.var = if a.signed {
+                reg.var.to_size_signed(a.size)
+            } else {
+                reg.var.to_size(a.size)
+            };
+        }
     }
 
     /// Whether the program may touch packet bytes directly in this way
-    /// (`may_access_direct_pkt_data`).
-    pub(crate) fn may_access_packet(&mut self, _for_helper: bool, _access: Access) -> bool {
-        false
-    }
-
-    /// A pointer whose offset has to be what the object's start has, or fixed at least
-    /// (`__check_ptr_off_reg`).
-    pub(crate) fn check_pointer_offset(
-        &mut self,
-        _reg: &RegState,
-        _number: Reg,
-        _fixed_ok: bool,
-    ) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
-    }
-
-    /// Bytes of a buffer that an iterator or a writable tracepoint hands out
-    /// (`check_buffer_access`).
-    pub(crate) fn check_buffer_access(
-        &mut self,
-        _reg: Reg,
-        _off: i32,
-        _size: u32,
-        _zero: bool,
-    ) -> Checked {
-        reject!(ENOTSUPP, "memory is not supported by bpflab yet")
+    /// (`may_access_direct_pkt_data`); through a helper its prototype decides as well.
+    pub(crate) fn may_access_packet(&mut self, _for_helper: bool, access: Access) -> bool {
+        match self.program.prog_type.info().packet {
+            PacketAccess::None => false,
+            PacketAccess::Read => access == Access::Read,
+            PacketAccess::Write => true,
+        }
     }
 }

@@ -1,101 +1,187 @@
-//! STUB until the room is merged.
-#![allow(clippy::all, missing_docs, unused)]
+//! The numbers of the verifier: what is known of a register that holds no pointer.
+//!
+//! A [`Scalar`] says of a 64-bit number which bits are known, and between which ends
+//! it lies, read as unsigned and as signed, whole and by its low half. A number is a
+//! member if it satisfies all five ([`Scalar::contains`]); each is kept as narrow as
+//! the kernel's, by letting the five teach each other ([`Scalar::synced`]).
+//!
+//! Every function here is the kernel's of 6.18 (`kernel/bpf/verifier.c`), in result
+//! and not only in spirit: a narrower result would accept what the kernel refuses, a
+//! wider one the reverse, and the log shows either. That goes for results that
+//! contradict themselves too, which a branch that can't be taken leaves behind
+//! ([`Scalar::is_consistent`]).
+
+mod alu;
+mod bitwise;
+mod bounds;
+mod compare;
+mod extend;
+mod interval;
+mod refine;
+mod shift;
+mod sync;
+
+#[cfg(test)]
+mod tests;
+
+use self::bounds::Bounds;
+use self::interval::Interval;
 use super::tnum::Tnum;
-use crate::isa::{AluOp, EndianOp, EndianSize, JumpOp, SignedSize, Width};
+use crate::isa::low32;
+
+/// A number of which some bits and some bounds are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scalar {
+    /// The known bits; the kernel's `var_off`.
     pub bits: Tnum,
+    /// The least, unsigned.
     pub umin: u64,
+    /// The greatest, unsigned.
     pub umax: u64,
+    /// The least, signed.
     pub smin: i64,
+    /// The greatest, signed.
     pub smax: i64,
+    /// The least of the low half, unsigned.
     pub umin32: u32,
+    /// The greatest of the low half, unsigned.
     pub umax32: u32,
+    /// The least of the low half, signed.
     pub smin32: i32,
+    /// The greatest of the low half, signed.
     pub smax32: i32,
 }
+
 impl Scalar {
+    /// Any number.
     pub const UNKNOWN: Self = Self {
         bits: Tnum::UNKNOWN,
-        umin: 0,
+        umin: u64::MIN,
         umax: u64::MAX,
         smin: i64::MIN,
         smax: i64::MAX,
-        umin32: 0,
+        umin32: u32::MIN,
         umax32: u32::MAX,
         smin32: i32::MIN,
         smax32: i32::MAX,
     };
+
+    /// Zero.
     pub const ZERO: Self = Self::constant(0);
-    pub const fn constant(v: u64) -> Self {
+
+    /// Just this number.
+    #[must_use]
+    pub const fn constant(value: u64) -> Self {
+        let low = low32(value);
         Self {
-            bits: Tnum::constant(v),
-            umin: v,
-            umax: v,
-            smin: v as i64,
-            smax: v as i64,
-            umin32: v as u32,
-            umax32: v as u32,
-            smin32: v as i32,
-            smax32: v as i32,
+            bits: Tnum::constant(value),
+            umin: value,
+            umax: value,
+            smin: value.cast_signed(),
+            smax: value.cast_signed(),
+            umin32: low,
+            umax32: low,
+            smin32: low.cast_signed(),
+            smax32: low.cast_signed(),
         }
     }
+
+    /// The numbers from `umin` to `umax`, unsigned.
+    #[must_use]
+    pub fn range(umin: u64, umax: u64) -> Self {
+        Self {
+            umin,
+            umax,
+            ..Self::UNKNOWN
+        }
+        .synced()
+    }
+
+    /// Whether every bit is known.
+    #[must_use]
+    #[inline]
     pub const fn is_const(&self) -> bool {
         self.bits.is_const()
     }
+
+    /// The number, if every bit is known.
+    #[must_use]
+    #[inline]
     pub const fn value(&self) -> Option<u64> {
         if self.is_const() {
-            Some(self.bits.min())
+            Some(self.bits.value)
         } else {
             None
         }
     }
+
+    /// Whether nothing at all is known.
+    #[must_use]
+    #[inline]
     pub const fn is_unknown(&self) -> bool {
-        false
+        self.bits.is_unknown()
+            && self.umin == u64::MIN
+            && self.umax == u64::MAX
+            && self.smin == i64::MIN
+            && self.smax == i64::MAX
+            && self.umin32 == u32::MIN
+            && self.umax32 == u32::MAX
+            && self.smin32 == i32::MIN
+            && self.smax32 == i32::MAX
     }
-    pub fn range(umin: u64, umax: u64) -> Self {
-        todo!()
+
+    /// Whether `value` is a member: it agrees with the known bits and with all four
+    /// intervals.
+    #[must_use]
+    pub fn contains(&self, value: u64) -> bool {
+        self.bits.contains(value)
+            && self.wide().contains(value)
+            && self.half().contains(low32(value))
     }
-    pub fn contains(&self, v: u64) -> bool {
-        todo!()
-    }
+
+    /// Whether a state that was safe with `other` is with `self`: bits and intervals
+    /// lie within `other`'s, each by itself. It is enough for the members of `self` to
+    /// be members of `other`, and it is the kernel's rule (`range_within` and
+    /// `tnum_in`).
+    #[must_use]
+    #[inline]
     pub fn is_subset_of(&self, other: &Self) -> bool {
-        todo!()
+        self.wide().is_subset_of(other.wide())
+            && self.half().is_subset_of(other.half())
+            && self.bits.is_subset_of(other.bits)
     }
-    pub fn synced(self) -> Self {
-        todo!()
+
+    /// The intervals of the whole.
+    #[inline]
+    const fn wide(&self) -> Bounds<u64> {
+        Bounds {
+            u: Interval::new(self.umin, self.umax),
+            s: Interval::new(self.smin, self.smax),
+        }
     }
-    pub fn is_consistent(&self) -> bool {
-        todo!()
+
+    /// The intervals of the low half.
+    #[inline]
+    const fn half(&self) -> Bounds<u32> {
+        Bounds {
+            u: Interval::new(self.umin32, self.umax32),
+            s: Interval::new(self.smin32, self.smax32),
+        }
     }
-    pub fn alu(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
-        todo!()
-    }
-    pub fn neg(&self, width: Width) -> Self {
-        todo!()
-    }
-    pub fn movsx(&self, width: Width, from: SignedSize) -> Self {
-        todo!()
-    }
-    pub fn endian(op: EndianOp, size: EndianSize, dst: &Self) -> Self {
-        todo!()
-    }
-    pub fn zext32(&self) -> Self {
-        todo!()
-    }
-    pub fn to_size(&self, bytes: u32) -> Self {
-        todo!()
-    }
-    pub fn to_size_signed(&self, bytes: u32) -> Self {
-        todo!()
-    }
-    pub fn is_taken(op: JumpOp, width: Width, dst: &Self, src: &Self) -> Option<bool> {
-        todo!()
-    }
-    pub fn refine(op: JumpOp, width: Width, dst: &Self, src: &Self, taken: bool) -> (Self, Self) {
-        todo!()
-    }
-    pub fn add_const(&self, delta: i64) -> Self {
-        todo!()
+
+    /// A number with these bits and intervals, which have not yet met.
+    #[inline]
+    const fn of(bits: Tnum, wide: Bounds<u64>, half: Bounds<u32>) -> Self {
+        Self {
+            bits,
+            umin: wide.u.min,
+            umax: wide.u.max,
+            smin: wide.s.min,
+            smax: wide.s.max,
+            umin32: half.u.min,
+            umax32: half.u.max,
+            smin32: half.s.min,
+            smax32: half.s.max,
+        }
     }
 }
