@@ -32,7 +32,7 @@ const NO_PATTERN: i16 = i16::MIN;
 
 impl Usage {
     /// Of a function that nothing was walked of.
-    fn of(sub: &SubprogramInfo) -> Self {
+    pub(crate) fn of(sub: &SubprogramInfo) -> Self {
         Self {
             stack_depth: 0,
             is_cb: sub.is_exception_cb,
@@ -68,14 +68,9 @@ impl Usage {
 }
 
 impl Structure {
-    /// What is to be found out about each function.
-    pub(crate) fn unused(&self) -> Vec<Usage> {
-        self.subprograms.iter().map(Usage::of).collect()
-    }
-
     /// Takes away from an accepted program's stack what was spilled only around calls
     /// that keep registers (`remove_fastcall_spills_fills`).
-    pub(crate) fn remove_fastcall_spills(&self, usage: &mut [Usage]) {
+    pub(crate) fn final_stack_depths(&self, usage: &mut [Usage]) {
         for (sub, usage) in self.subprograms.iter().zip(usage) {
             let body = self.insns.get(sub.range()).unwrap_or_default();
             let removes = usage.fastcall_stack_off != NO_PATTERN
