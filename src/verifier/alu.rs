@@ -78,7 +78,7 @@ impl Verifier<'_> {
             }
             (Operand::Reg(src), Width::W32) => {
                 let fits = self.reg(src).var.umax <= u32::MAX.into();
-                self.narrow_copy(src, fits, |number| number.zext32())
+                self.narrow_copy(src, fits, |number| number.zext32().synced())
             }
         };
         *self.reg_mut(dst) = result;

@@ -170,9 +170,9 @@ impl Verifier<'_> {
                         None => None,
                     };
                     if let Some(state) = state {
-                        if left.is_not_null() && right.maybe_null() {
+                        if !left.maybe_null() && right.maybe_null() {
                             not_null(maps, state.reg_mut(src));
-                        } else if right.is_not_null() && left.maybe_null() {
+                        } else if !right.maybe_null() && left.maybe_null() {
                             not_null(maps, state.reg_mut(dst));
                         }
                     }
@@ -191,7 +191,10 @@ impl Verifier<'_> {
 
     /// Notes which operands are stack pointers: the way back need not know their
     /// numbers.
-    fn note_stack_operands(&mut self, _left: &RegState, _right: &RegState) {}
+    fn note_stack_operands(&mut self, left: &RegState, right: &RegState) {
+        let stack = |reg: &RegState| matches!(reg.kind, Kind::Stack { .. });
+        self.note_compared_pointers(stack(left), stack(right));
+    }
 
     /// The registers and slots of an id, in every frame; one for which there is no room
     /// loses its link (`collect_linked_regs`).

@@ -391,6 +391,7 @@ impl Verifier<'_> {
             pc,
             prev,
             stack,
+            stack_operands: (false, false),
             linked,
         });
         self.step_noted = true;

@@ -130,6 +130,9 @@ pub(crate) struct Step {
     pub prev: Pc,
     /// The slot that it spilled to or filled from through any pointer: frame and slot.
     pub stack: Option<(u8, u8)>,
+    /// Whether the operands of its comparison, destination and source, are pointers to
+    /// the stack.
+    pub stack_operands: (bool, bool),
     /// The registers and slots that its comparison bounded together.
     pub linked: LinkedSet,
 }
@@ -176,7 +179,7 @@ impl LinkedSet {
         true
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = Linked> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Linked> + Clone {
         (0..self.len()).map(move |n| {
             let entry = self.packed >> (4 + Self::BITS as usize * n);
             Linked {

@@ -10,19 +10,18 @@
 //! arguments as its prototype has, and a packet load to read everything.
 
 use crate::isa::{CallTarget, Code, Insn, RegSet};
-use crate::spec::helpers::Caller;
 use crate::util::Pc;
 use crate::verifier::structure::graph::Graph;
-use crate::verifier::structure::summary;
+use crate::verifier::structure::summary::Callees;
 
 /// Every register, and those that no instruction names.
 const EVERYTHING: u16 = u16::MAX;
 
 /// The registers that are live before each slot, a bit each. Nothing is live before
 /// what can't be reached.
-pub(in crate::verifier) fn live(code: &Code, graph: &Graph, caller: &Caller<'_>) -> Vec<u16> {
+pub(in crate::verifier) fn live(code: &Code, graph: &Graph, callees: &Callees<'_>) -> Vec<u16> {
     let effects: Vec<(u16, u16)> = (0..code.len())
-        .map(|at| effect(code, Pc::from_index(at), caller))
+        .map(|at| effect(code, Pc::from_index(at), callees))
         .collect();
     let mut live = vec![0; code.len()];
     loop {
@@ -46,7 +45,7 @@ pub(in crate::verifier) fn live(code: &Code, graph: &Graph, caller: &Caller<'_>)
 
 /// What an instruction reads and writes. Of a slot that is none, what it would be with
 /// its reserved fields cleared.
-fn effect(code: &Code, pc: Pc, caller: &Caller<'_>) -> (u16, u16) {
+fn effect(code: &Code, pc: Pc, callees: &Callees<'_>) -> (u16, u16) {
     let insn = match code.get(pc) {
         Some(Ok(insn)) => Some(insn),
         Some(Err(error)) => error.repaired(),
@@ -54,9 +53,14 @@ fn effect(code: &Code, pc: Pc, caller: &Caller<'_>) -> (u16, u16) {
     };
     match insn {
         Some(Insn::LoadPacket { .. }) | None => (EVERYTHING, 0),
-        Some(insn @ Insn::Call(CallTarget::Helper(helper))) => {
-            let arguments = summary::of(helper, caller).map_or(5, |summary| summary.arguments);
-            (mask(RegSet::arguments(arguments)), mask(insn.writes()))
+        Some(insn @ Insn::Call(target)) => {
+            let summary = match target {
+                CallTarget::Helper(helper) => callees.helper(helper),
+                CallTarget::Kfunc { id, fd_index } => callees.kfunc(id, fd_index),
+                CallTarget::Subprogram { .. } => None,
+            };
+            let reads = summary.map_or(insn.reads(), |it| RegSet::arguments(it.arguments));
+            (mask(reads), mask(insn.writes()))
         }
         Some(insn) => (mask(insn.reads()), mask(insn.writes())),
     }

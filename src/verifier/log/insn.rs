@@ -242,7 +242,7 @@ fn members(
 /// The names that the kernel prints while it verifies. What it has replaced by an
 /// address by then has one here too: none that ever was, but as long as the kernel's,
 /// so that the columns are its own, and the same in every run.
-struct Loaded<'a>(&'a Program);
+pub(crate) struct Loaded<'a>(pub &'a Program);
 
 /// Where the kernel keeps its maps, and the values of those that programs address.
 const MAPS: u64 = 0xffff_8881_0000_0000;

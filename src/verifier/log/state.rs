@@ -198,7 +198,7 @@ mod tests {
     use crate::util::{MapId, Pc};
     use crate::verifier::reg::MapRef;
     use crate::verifier::scalar::Scalar;
-    use crate::verifier::state::{Entry, Reference};
+    use crate::verifier::state::{Entry, Held, Reference};
     use crate::verifier::tnum::Tnum;
 
     fn program() -> Program {
@@ -329,7 +329,11 @@ mod tests {
         inner.stack[1].spill(&RegState::constant(7), 4);
         inner.stack[3].bytes = [SlotKind::Misc; SLOT];
         inner.stack[3].bytes[0] = SlotKind::Invalid;
-        let reference = |id| Reference { id, pc: Pc(0) };
+        let reference = |id| Reference {
+            id,
+            pc: Pc(0),
+            held: Held::Object,
+        };
         let state = State {
             frames: vec![Frame::new(None, 0, 0), inner],
             refs: vec![reference(1), reference(2)],

@@ -21,6 +21,9 @@ mod refine;
 mod shift;
 mod sync;
 
+#[cfg(test)]
+mod tests;
+
 use self::bounds::Bounds;
 use self::interval::Interval;
 use super::tnum::Tnum;

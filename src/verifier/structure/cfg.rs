@@ -7,12 +7,13 @@
 //! When a call is looked at for the last time its callee is done with, and what that
 //! does the caller does.
 
-use super::model::{InsnInfo, SubprogramInfo, containing};
+use super::functions::{SubprogramInfo, containing};
+use super::model::InsnInfo;
 use super::raw::{self, Callee};
-use super::summary;
+use super::summary::Callees;
 use crate::isa::{Flow, RawInsn};
 use crate::program::Program;
-use crate::spec::helpers::{self, Attributes, Caller, Effects};
+use crate::spec::helpers::{self, Attributes, Effects};
 use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::reject::{Checked, Reject, reject};
 
@@ -54,7 +55,7 @@ enum Step {
 /// The search.
 struct Search<'a> {
     slots: &'a [RawInsn],
-    caller: &'a Caller<'a>,
+    callees: &'a Callees<'a>,
     subprograms: &'a mut [SubprogramInfo],
     insns: Vec<InsnInfo>,
     reach: Vec<Reach>,
@@ -64,7 +65,7 @@ struct Search<'a> {
 /// Searches the program; gives what it found out about each slot.
 pub(super) fn check(
     program: &Program,
-    caller: &Caller<'_>,
+    callees: &Callees<'_>,
     subprograms: &mut [SubprogramInfo],
     exception_callback: Option<usize>,
 ) -> Checked<Vec<InsnInfo>> {
@@ -74,7 +75,7 @@ pub(super) fn check(
     let slots = &program.insns;
     let mut search = Search {
         slots,
-        caller,
+        callees,
         subprograms,
         insns: vec![InsnInfo::default(); slots.len()],
         reach: vec![Reach::Unseen; slots.len()],
@@ -124,6 +125,7 @@ impl Search<'_> {
                 let step = self.push(pc, to, Edge::Fallthrough)?;
                 if step == Step::Done {
                     self.mark_arrival(to);
+                    self.mark_target(to);
                 }
                 Ok(step)
             }
@@ -171,7 +173,9 @@ impl Search<'_> {
                 info.jmp_point = true;
             });
         }
-        let sleeps = summary::prototype(helper, self.caller)
+        let sleeps = self
+            .callees
+            .prototype(helper)
             .is_some_and(|prototype| prototype.attributes.contains(Attributes::MIGHT_SLEEP));
         let changes = effects.contains(Effects::CHANGES_PACKET);
         let at = containing(self.subprograms, pc);
@@ -213,6 +217,7 @@ impl Search<'_> {
         };
         if edge == Edge::Branch {
             self.mark_arrival(to);
+            self.mark_target(to);
         }
         match self.reached(target) {
             Reach::Unseen => {
@@ -228,19 +233,27 @@ impl Search<'_> {
         Ok(Step::Done)
     }
 
-    /// Notes that control can arrive at `to` from elsewhere.
+    /// Notes that control can arrive at `to` from elsewhere: by a jump, or back from a
+    /// call.
     fn mark_arrival(&mut self, to: i64) {
-        let Ok(to) = u32::try_from(to) else {
-            return;
-        };
-        self.mark(Pc(to), |info| {
+        self.mark_at(to, |info| {
             info.prune_point = true;
             info.jmp_point = true;
         });
     }
 
+    /// Notes that something jumps to `to` or calls it.
+    fn mark_target(&mut self, to: i64) {
+        self.mark_at(to, |info| info.jump_target = true);
+    }
+
     fn mark(&mut self, pc: Pc, with: impl FnOnce(&mut InsnInfo)) {
-        if let Some(info) = self.insns.get_mut(pc.index()) {
+        self.mark_at(i64::from(pc.0), with);
+    }
+
+    fn mark_at(&mut self, to: i64, with: impl FnOnce(&mut InsnInfo)) {
+        let at = usize::try_from(to).ok();
+        if let Some(info) = at.and_then(|at| self.insns.get_mut(at)) {
             with(info);
         }
     }

@@ -13,12 +13,12 @@
 //!
 //! Where the helper keeps them the kernel removes the two, and the stack that they took.
 
-use super::model::{InsnInfo, SubprogramInfo};
-use super::raw::{self, Callee};
-use super::summary::{self, Summary};
+use super::functions::SubprogramInfo;
+use super::model::InsnInfo;
+use super::raw;
+use super::summary::{Callees, Summary};
 use crate::isa::{RawInsn, Reg, RegSet};
 use crate::program::Program;
-use crate::spec::helpers::Caller;
 use crate::util::Pc;
 
 /// Bytes of a spilled register.
@@ -27,7 +27,7 @@ const SLOT: i16 = 8;
 /// Marks the patterns of each function.
 pub(super) fn mark(
     program: &Program,
-    caller: &Caller<'_>,
+    callees: &Callees<'_>,
     subprograms: &mut [SubprogramInfo],
     insns: &mut [InsnInfo],
 ) {
@@ -37,10 +37,8 @@ pub(super) fn mark(
         let spills = body.iter().filter_map(|slot| raw::spill(*slot));
         let lowest = spills.map(|(_, off)| off).min().unwrap_or(0).min(0);
         for (pc, &slot) in (sub.start.0..).map(Pc).zip(body) {
-            let Some(Callee::Helper(helper)) = raw::callee(slot, pc) else {
-                continue;
-            };
-            if let Some(summary) = summary::of(helper, caller) {
+            let callee = raw::callee(slot, pc);
+            if let Some(summary) = callee.and_then(|callee| callees.summary(callee)) {
                 mark_call(slots, sub, insns, pc, summary, lowest);
             }
         }
@@ -75,6 +73,11 @@ fn mark_call(
         let (Some(spill), Some(fill)) = (spill, fill) else {
             break;
         };
+        // Who jumps in between has not spilled.
+        let is_target = |at: usize| insns.get(at).is_some_and(|info| info.jump_target);
+        if is_target(before + 1) || is_target(after) {
+            break;
+        }
         let reg = Reg::from_number(spill.0).filter(|reg| kept.contains(*reg));
         let Some(reg) = reg.filter(|_| spill == fill && spill.1 == off) else {
             break;

@@ -2,10 +2,17 @@
 //!
 //! A call goes on to the next instruction here: the callee is another function's
 //! business (`bpf_insn_successors`, `kernel/bpf/liveness.c`).
+//!
+//! A tail call and a packet load by `ABS` or `IND` may also leave the function, which
+//! its caller then sees return: they are followed by its exit as well. Linux learned
+//! that after 6.18, which takes a slot of the caller's stack to be overwritten for sure
+//! if what follows a tail call does so.
 
 use std::ops::Range;
 
-use crate::isa::{Code, Flow};
+use super::functions::SubprogramInfo;
+use crate::isa::{CallTarget, Code, Flow, Insn};
+use crate::spec::helpers::id;
 use crate::util::Pc;
 
 /// Stands for "no instruction".
@@ -24,18 +31,21 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// The graph of `code`, whose functions begin at `starts`.
-    pub(super) fn new(code: &Code, starts: impl Iterator<Item = Pc>) -> Self {
+    /// The graph of `code`, which has these functions.
+    pub(super) fn new(code: &Code, subprograms: &[SubprogramInfo]) -> Self {
         let slots = (0..code.len()).map(Pc::from_index);
         let mut graph = Self {
             edges: slots.map(|pc| edges(code, pc)).collect(),
             postorder: Vec::with_capacity(code.len()),
             functions: Vec::new(),
         };
+        for sub in subprograms.iter().skip(1) {
+            graph.add_early_exits(code, sub);
+        }
         let mut seen = vec![Seen::No; code.len()];
-        for start in starts {
+        for sub in subprograms {
             let from = graph.postorder.len();
-            graph.visit(start, &mut seen);
+            graph.visit(sub.start, &mut seen);
             graph.functions.push(from..graph.postorder.len());
         }
         graph
@@ -59,6 +69,27 @@ impl Graph {
             .get(subprogram)
             .and_then(|range| self.postorder.get(range.clone()))
             .unwrap_or_default()
+    }
+
+    /// What may leave a function that was called can be followed by its exit.
+    fn add_early_exits(&mut self, code: &Code, sub: &SubprogramInfo) {
+        if !sub.has_tail_call && !sub.has_ld_abs {
+            return;
+        }
+        let slots = || sub.range().map(Pc::from_index);
+        let exit = |pc: &Pc| code.insn(*pc) == Some(Insn::Exit);
+        let Some(exit) = slots().rev().find(exit) else {
+            return;
+        };
+        for pc in slots() {
+            let leaves = matches!(
+                code.insn(pc),
+                Some(Insn::LoadPacket { .. } | Insn::Call(CallTarget::Helper(id::tail_call)))
+            );
+            if leaves && let Some([_, jump]) = self.edges.get_mut(pc.index()) {
+                *jump = exit.0;
+            }
+        }
     }
 
     fn visit(&mut self, start: Pc, seen: &mut [Seen]) {

@@ -7,7 +7,8 @@ use crate::btf::Kind;
 use crate::isa::{Code, Field, Insn, Problem, PseudoKind, RawInsn};
 use crate::program::{MapDef, Program};
 use crate::spec::MapType;
-use crate::util::{Errno, MapId, Pc, TypeId};
+use crate::spec::limits::MAX_VAR_OFFSET;
+use crate::util::{Errno, MapId, TypeId};
 use crate::verifier::reject::{Checked, Reject, reject};
 
 /// Checks every slot; gives the maps that are used.
@@ -83,6 +84,9 @@ fn no_map(fd: i32) -> Reject {
 /// A place in a map's one value, whose address is known when the program is loaded
 /// (`map_direct_value_addr` of each kind of map).
 fn check_place(map: &MapDef, off: u32) -> Checked {
+    if i64::from(off) >= MAX_VAR_OFFSET {
+        reject!(EINVAL, "direct value offset of {off} is not allowed");
+    }
     if !map.map_type.info().direct_value {
         reject!(EINVAL, "no direct value access support for this map type");
     }

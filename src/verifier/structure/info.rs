@@ -2,7 +2,7 @@
 //! which line (`line_info`) (`check_btf_info_early` and `check_btf_info`,
 //! `kernel/bpf/verifier.c`). Whether a function is global is known from it alone.
 
-use super::model::SubprogramInfo;
+use super::functions::SubprogramInfo;
 use crate::btf::{Btf, Kind, Linkage, Type};
 use crate::program::Program;
 use crate::util::Pc;

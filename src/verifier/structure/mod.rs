@@ -8,6 +8,7 @@
 //! | `immediates`, `maps`, `record` | 64-bit immediates, opcodes, which maps may be used |
 //! | `cfg` | that each instruction can be reached; where states are kept |
 //! | `attach` | whether such a program can be attached |
+//! | `functions`, `model` | what all this is about |
 //! | `graph`, `scc` | who follows whom, loops |
 //! | `fastcall` | spills around calls that keep registers |
 //! | `reserved` | what the walk says of a slot that is no instruction |
@@ -20,6 +21,7 @@
 mod attach;
 mod cfg;
 mod fastcall;
+pub(in crate::verifier) mod functions;
 pub(in crate::verifier) mod graph;
 mod immediates;
 mod info;
@@ -37,13 +39,15 @@ pub(in crate::verifier) mod summary;
 mod text;
 mod usage;
 
+pub(crate) use functions::SubprogramInfo;
 pub(crate) use license::is_gpl_compatible;
-pub(crate) use model::{InsnInfo, Structure, SubprogramInfo};
+pub(crate) use model::{InsnInfo, Structure};
 pub(crate) use reserved::{constant_operand, read_before, reserved};
 pub(crate) use stack_depth::check_max_stack_depth;
 pub(crate) use usage::Usage;
 
 use self::graph::Graph;
+use self::summary::Callees;
 use super::liveness::registers;
 use super::log::Log;
 use super::reject::{Checked, reject};
@@ -64,16 +68,23 @@ pub(crate) fn check(program: &Program, caller: &Caller<'_>, log: &mut Log) -> Ch
     subprograms::check(&program.insns, &mut subprograms)?;
     info::check(program, &mut subprograms)?;
     let code = Code::new(&program.insns);
+    let callees = Callees {
+        caller,
+        kernel_btf: program.kernel_btf.as_ref(),
+    };
     let used_maps = immediates::check(program, &code)?;
-    let mut insns = cfg::check(program, caller, &mut subprograms, exception_callback)?;
-    let graph = Graph::new(&code, subprograms.iter().map(|sub| sub.start));
+    let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
+    let graph = Graph::new(&code, &subprograms);
     attach::check(program)?;
     let scc_count = scc::number_loops(&graph, &mut insns);
-    for (info, live) in insns.iter_mut().zip(registers::live(&code, &graph, caller)) {
+    for (info, live) in insns
+        .iter_mut()
+        .zip(registers::live(&code, &graph, &callees))
+    {
         info.live = live;
     }
     text::live_registers(log, program, &code, &insns);
-    fastcall::mark(program, caller, &mut subprograms, &mut insns);
+    fastcall::mark(program, &callees, &mut subprograms, &mut insns);
     Ok(Structure {
         code,
         subprograms,

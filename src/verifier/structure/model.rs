@@ -1,8 +1,9 @@
 //! What is known of a program before its first instruction is walked.
 
+use super::functions::{SubprogramInfo, containing};
 use super::graph::Graph;
 use crate::isa::Code;
-use crate::util::{MapId, Pc, TypeId};
+use crate::util::{MapId, Pc};
 
 /// A program whose structure the kernel takes.
 #[derive(Debug)]
@@ -23,61 +24,6 @@ pub(crate) struct Structure {
     pub scc_count: u32,
 }
 
-/// A function of the program.
-#[derive(Debug, Clone)]
-pub(crate) struct SubprogramInfo {
-    /// The first instruction.
-    pub start: Pc,
-    /// The slot after the last.
-    pub end: Pc,
-    /// The name in BTF; empty without.
-    pub name: String,
-    /// The `BTF_KIND_FUNC` that `func_info` gives it; none without `func_info`.
-    pub type_id: Option<TypeId>,
-    /// It has global linkage in BTF, and is verified on its own (`subprog_is_global`).
-    pub global: bool,
-    /// It makes a tail call itself.
-    pub has_tail_call: bool,
-    /// It reads the packet by `ABS` or `IND` loads.
-    pub has_ld_abs: bool,
-    /// Exceptions end in it.
-    pub is_exception_cb: bool,
-    /// It, or what it calls, may move packet bytes.
-    pub changes_pkt_data: bool,
-    /// It, or what it calls, may sleep.
-    pub might_sleep: bool,
-    /// Stack offsets below this are those of spills around calls that keep registers,
-    /// as long as nothing else touches them.
-    pub fastcall_stack_off: i16,
-    /// Such a spill has to stay, for a call does not keep the registers.
-    pub keep_fastcall_stack: bool,
-}
-
-impl SubprogramInfo {
-    /// The function of these slots, of which nothing is known.
-    pub(in crate::verifier) fn new(start: Pc, end: Pc) -> Self {
-        Self {
-            start,
-            end,
-            name: String::new(),
-            type_id: None,
-            global: false,
-            has_tail_call: false,
-            has_ld_abs: false,
-            is_exception_cb: false,
-            changes_pkt_data: false,
-            might_sleep: false,
-            fastcall_stack_off: 0,
-            keep_fastcall_stack: false,
-        }
-    }
-
-    /// Its slots.
-    pub(super) fn range(&self) -> std::ops::Range<usize> {
-        self.start.index()..self.end.index()
-    }
-}
-
 /// What is known of an instruction (`struct bpf_insn_aux_data`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct InsnInfo {
@@ -89,6 +35,8 @@ pub(crate) struct InsnInfo {
     pub force_checkpoint: bool,
     /// It calls a helper that calls a subprogram before it returns.
     pub calls_callback: bool,
+    /// A jump or a call leads to it.
+    pub jump_target: bool,
     /// It belongs to a spill and fill around a call.
     pub fastcall_pattern: bool,
     /// At a call that keeps registers: how many spills before it can go.
@@ -118,10 +66,4 @@ impl Structure {
     pub(crate) fn info(&self, pc: Pc) -> InsnInfo {
         self.insns.get(pc.index()).copied().unwrap_or_default()
     }
-}
-
-/// The number of the function that holds `pc`.
-pub(super) fn containing(subprograms: &[SubprogramInfo], pc: Pc) -> usize {
-    let after = subprograms.partition_point(|sub| sub.start <= pc);
-    after.saturating_sub(1)
 }

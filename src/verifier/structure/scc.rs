@@ -4,7 +4,7 @@
 //! Tarjan's search, with the low number of a component left behind on what was
 //! searched (Pearce, "A Space-Efficient Algorithm for Finding Strongly Connected
 //! Components", algorithm 3). A component gets a number if control can come back: it
-//! has two instructions, or one that follows itself, or one that calls back.
+//! has two instructions, or one that follows itself.
 
 use super::graph::Graph;
 use super::model::InsnInfo;

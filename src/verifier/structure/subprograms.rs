@@ -4,8 +4,8 @@
 //! A function begins where a call or the address of a callback says so, and ends where
 //! the next begins. The last instruction of each can't fall through into the next.
 
+use super::functions::SubprogramInfo;
 use super::kfuncs::Kfuncs;
-use super::model::SubprogramInfo;
 use super::raw::{self, Callee};
 use crate::btf::{Kind, Linkage};
 use crate::isa::RawInsn;

@@ -1,6 +1,7 @@
 //! What the log shows at level 2 before the walk.
 
-use super::model::{InsnInfo, SubprogramInfo};
+use super::functions::SubprogramInfo;
+use super::model::InsnInfo;
 use crate::isa::{Code, Reg};
 use crate::program::Program;
 use crate::verifier::log::Log;

@@ -1,6 +1,7 @@
 //! What the walk finds out about a function, beside what is known before.
 
-use super::model::{InsnInfo, Structure, SubprogramInfo};
+use super::functions::SubprogramInfo;
+use super::model::{InsnInfo, Structure};
 
 /// The use of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -33,6 +33,17 @@ const TCP_SOCK: TypeName = a(Kind::TcpSock, NONE);
 const XDP_SOCK: TypeName = a(Kind::XdpSock, NONE);
 const RINGBUF_MEM: TypeName = a(Kind::Mem { size: 0 }, TypeFlags::MEM_RINGBUF);
 
+const MAP_PTR: TypeName = a(Kind::MapPtr { map: MAP, uid: 0 }, NONE);
+const CTX: TypeName = a(Kind::Ctx, NONE);
+const FUNC: TypeName = a(Kind::Func { subprogram: 0 }, NONE);
+const OBJECT: TypeName = a(BTF, NONE);
+const TRUSTED_OBJECT: TypeName = a(BTF, TRUSTED);
+const RCU_OBJECT: TypeName = a(BTF, TypeFlags::MEM_RCU);
+const OWN_OBJECT: TypeName = a(BTF, TypeFlags::MEM_ALLOC);
+const PERCPU_OBJECT: TypeName = a(BTF, PERCPU);
+const PERCPU_RCU_OBJECT: TypeName = a(BTF, PERCPU.union(TypeFlags::MEM_RCU));
+const PERCPU_TRUSTED_OBJECT: TypeName = a(BTF, PERCPU.union(TRUSTED));
+
 const MEMORY: &[TypeName] = &[
     STACK,
     a(Kind::Packet { range: 0 }, NONE),
@@ -42,7 +53,7 @@ const MEMORY: &[TypeName] = &[
     a(Kind::Mem { size: 0 }, NONE),
     RINGBUF_MEM,
     a(Kind::Buf, NONE),
-    a(BTF, TRUSTED),
+    TRUSTED_OBJECT,
 ];
 
 /// The registers that pass for a kind of argument, in the order in which a message
@@ -51,39 +62,23 @@ const fn compatible(kind: ArgKind) -> &'static [TypeName] {
     match kind {
         ArgKind::PtrToMapKey | ArgKind::PtrToMapValue | ArgKind::PtrToMem => MEMORY,
         ArgKind::ConstSize | ArgKind::ConstSizeOrZero | ArgKind::ConstAllocSizeOrZero => &[SCALAR],
-        ArgKind::ConstMapPtr => const { &[a(Kind::MapPtr { map: MAP, uid: 0 }, NONE)] },
-        ArgKind::PtrToCtx => const { &[a(Kind::Ctx, NONE)] },
+        ArgKind::ConstMapPtr => &[MAP_PTR],
+        ArgKind::PtrToCtx => &[CTX],
         ArgKind::PtrToSockCommon => &[SOCK_COMMON, SOCKET, TCP_SOCK, XDP_SOCK],
-        ArgKind::PtrToBtfIdSockCommon => {
-            const {
-                &[
-                    SOCK_COMMON,
-                    SOCKET,
-                    TCP_SOCK,
-                    XDP_SOCK,
-                    a(BTF, NONE),
-                    a(BTF, TRUSTED),
-                ]
-            }
-        }
+        ArgKind::PtrToBtfIdSockCommon => &[
+            SOCK_COMMON,
+            SOCKET,
+            TCP_SOCK,
+            XDP_SOCK,
+            OBJECT,
+            TRUSTED_OBJECT,
+        ],
         ArgKind::PtrToSocket => &[SOCKET],
-        ArgKind::PtrToBtfId => {
-            const { &[a(BTF, NONE), a(BTF, TRUSTED), a(BTF, TypeFlags::MEM_RCU)] }
-        }
-        ArgKind::PtrToSpinLock | ArgKind::KptrXchgDest => {
-            const { &[MAP_VALUE, a(BTF, TypeFlags::MEM_ALLOC)] }
-        }
+        ArgKind::PtrToBtfId => &[OBJECT, TRUSTED_OBJECT, RCU_OBJECT],
+        ArgKind::PtrToSpinLock | ArgKind::KptrXchgDest => &[MAP_VALUE, OWN_OBJECT],
         ArgKind::PtrToRingbufMem => &[RINGBUF_MEM],
-        ArgKind::PtrToPercpuBtfId => {
-            const {
-                &[
-                    a(BTF, PERCPU),
-                    a(BTF, PERCPU.union(TypeFlags::MEM_RCU)),
-                    a(BTF, PERCPU.union(TRUSTED)),
-                ]
-            }
-        }
-        ArgKind::PtrToFunc => const { &[a(Kind::Func { subprogram: 0 }, NONE)] },
+        ArgKind::PtrToPercpuBtfId => &[PERCPU_OBJECT, PERCPU_RCU_OBJECT, PERCPU_TRUSTED_OBJECT],
+        ArgKind::PtrToFunc => &[FUNC],
         ArgKind::PtrToStack | ArgKind::PtrToDynptr => &[STACK],
         ArgKind::PtrToConstStr | ArgKind::PtrToTimer => &[MAP_VALUE],
         ArgKind::Anything | ArgKind::PtrToArena => &[],

@@ -1,7 +1,7 @@
 //! Whether a program may call a helper at all, at this place.
 
 use super::under_way::Named;
-use crate::spec::helpers::{Attributes, COUNT, Caller, Prototype, helper, id};
+use crate::spec::helpers::{Attributes, COUNT, Prototype, helper, id};
 use crate::spec::{AttachType, ProgType};
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
@@ -17,38 +17,14 @@ const GPL_COMPATIBLE: [&str; 6] = [
     "Dual MIT/GPL",
     "Dual MPL/GPL",
 ];
-/// What the kernel puts before the name of what a program attaches to.
-const TARGET_PREFIXES: [&str; 2] = ["bpf_iter_", "bpf_lsm_"];
 
 impl Verifier<'_> {
-    /// The program as one that asks for helpers.
-    pub(super) fn caller(&self) -> Caller<'_> {
-        let prog_type = self.program.prog_type;
-        Caller {
-            prog_type,
-            attach_type: prog_type.attach_type(self.program.expected_attach_type),
-            target: self.attach_name().map(|name| {
-                let bare = |prefix: &&str| name.strip_prefix(*prefix);
-                TARGET_PREFIXES.iter().find_map(bare).unwrap_or(name)
-            }),
-        }
-    }
-
-    /// The name of what the program attaches to, in the kernel's BTF.
-    fn attach_name(&self) -> Option<&str> {
-        let program = self.program;
-        let btf = program.kernel_btf.as_ref();
-        let typed = btf.and_then(|btf| btf.get(program.attach_btf_id?));
-        let name = typed.map(|found| found.name());
-        name.or(program.attach_target.as_deref())
-    }
-
     /// How the program may call a helper, if it may.
     pub(super) fn helper_prototype(&self, id: HelperId) -> Checked<&'static Prototype> {
         if id.0 > COUNT {
             reject!(EINVAL, "invalid func {}", Named(id));
         }
-        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(&self.caller())) else {
+        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(&self.caller)) else {
             reject!(
                 EINVAL,
                 "program of this type cannot use helper {}",
@@ -77,12 +53,12 @@ impl Verifier<'_> {
         if !matches!(id, id::sk_storage_get | id::sk_storage_delete) {
             return true;
         }
-        match self.caller().attach_type {
+        match self.caller.attach_type {
             Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
             Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
                 // What stores for a socket must not call itself.
-                self.attach_name()
-                    .is_some_and(|name| !name.starts_with("bpf_sk_storage"))
+                let target = self.caller.target;
+                target.is_some_and(|name| !name.starts_with("bpf_sk_storage"))
             }
             _ => false,
         }
@@ -93,7 +69,7 @@ impl Verifier<'_> {
         if id != id::get_func_ip {
             return Ok(());
         }
-        let caller = self.caller();
+        let caller = &self.caller;
         let trampoline = matches!(
             caller.attach_type,
             Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
