@@ -12,7 +12,7 @@ use super::reg::{Kind, MapRef, RegState};
 use super::reject::{Checked, Reject, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure;
-use crate::isa::{CallTarget, Insn, Operand, Pseudo, Reg, Width};
+use crate::isa::{CallTarget, Insn, Pseudo, Reg};
 use crate::spec::ProgFlags;
 use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
 use crate::util::{Errno, MapId, Pc};
