@@ -36,7 +36,7 @@ pub(crate) struct SubprogramInfo {
 
 impl SubprogramInfo {
     /// The function of these slots, of which nothing is known.
-    pub(super) fn new(start: Pc, end: Pc) -> Self {
+    pub(in crate::verifier) fn new(start: Pc, end: Pc) -> Self {
         Self {
             start,
             end,
