@@ -212,7 +212,11 @@ fn body(helper: &Helper, actors: &[Actor], caller: &Caller<'_>) -> Option<Vec<Ra
         insns.extend(asm(&format!("*(u64 *)(r10 -{}) = r0", 256 + 8 * at)));
     }
     for at in 0..actors.len() {
-        insns.extend(asm(&format!("r{} = *(u64 *)(r10 -{})", at + 1, 256 + 8 * at)));
+        insns.extend(asm(&format!(
+            "r{} = *(u64 *)(r10 -{})",
+            at + 1,
+            256 + 8 * at
+        )));
     }
     insns.push(RawInsn::new(0x85, 0, 0, 0, helper.id.0.cast_signed()));
     if helper.returns.trim() != "void" {
@@ -241,7 +245,11 @@ fn maps(helper: &Helper, caller: &Caller<'_>) -> Arc<[MapDef]> {
     let kind = kinds.find(fits).copied().unwrap_or(MapType::Hash);
     let info = kind.info();
     let size = |allows: &dyn Fn(u32) -> bool, sizes: &[u32]| {
-        sizes.iter().copied().find(|size| allows(*size)).unwrap_or(0)
+        sizes
+            .iter()
+            .copied()
+            .find(|size| allows(*size))
+            .unwrap_or(0)
     };
     let key = size(&|size| info.key.allows(size), &[4, 0, 8]);
     let value = size(&|size| info.value.allows(size), &[48, 4, 0, 8]);
@@ -332,7 +340,10 @@ impl Differences {
         let (kernel, ours) = (text(&kernel), text(&ours));
         // What later steps bring is refused by name.
         if kernel != ours && !ours.contains("not supported by bpflab yet") {
-            self.seen.entry((kernel, ours)).or_default().push(name.to_owned());
+            self.seen
+                .entry((kernel, ours))
+                .or_default()
+                .push(name.to_owned());
         }
     }
 }
@@ -341,7 +352,10 @@ impl Differences {
 fn calls_are_judged_as_the_kernel_does() {
     let Some(kernel) = here::kernel() else { return };
     if !kernel.release.starts_with("6.18.") {
-        eprintln!("skipped: the rules are those of Linux 6.18, this is {}", kernel.release);
+        eprintln!(
+            "skipped: the rules are those of Linux 6.18, this is {}",
+            kernel.release
+        );
         return;
     }
     let callers = callers();
@@ -349,7 +363,9 @@ fn calls_are_judged_as_the_kernel_does() {
     for helper in helpers() {
         for prototype in helper.prototypes {
             let has = |caller: &&Caller<'_>| {
-                helper.prototype(caller).is_some_and(|its| std::ptr::eq(its, prototype))
+                helper
+                    .prototype(caller)
+                    .is_some_and(|its| std::ptr::eq(its, prototype))
             };
             let Some(caller) = callers.iter().find(has) else {
                 continue;
@@ -398,7 +414,11 @@ fn calls_are_judged_as_the_kernel_does() {
         let mut all: Vec<_> = found.seen.iter().collect();
         all.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
         for ((kernel, ours), names) in all {
-            eprintln!("{} x\n  kernel {kernel}\n  ours   {ours}\n  {}", names.len(), names[0]);
+            eprintln!(
+                "{} x\n  kernel {kernel}\n  ours   {ours}\n  {}",
+                names.len(),
+                names[0]
+            );
         }
     }
     assert!(found.asked > 10_000 && found.accepted > 1000);

@@ -3,11 +3,11 @@
 //! kernel, where it is there; so are the programs of `tests/objects` and
 //! `examples/bpf`, which have source lines.
 
+#[path = "verifier_log/case.rs"]
+mod case;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "kernel/here.rs"]
 mod here;
-#[path = "verifier_log/case.rs"]
-mod case;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "verifier_log/kernel.rs"]
 mod kernel;
@@ -57,7 +57,10 @@ fn at_level_1_only_the_path_that_fails_is_left() {
         ..Options::default()
     };
     let log = verify(&program, &options).verdict.log;
-    assert!(log.contains("5: (bf) r0 = r9") || log.contains("(bf) r0 = r9"), "{log}");
+    assert!(
+        log.contains("5: (bf) r0 = r9") || log.contains("(bf) r0 = r9"),
+        "{log}"
+    );
     assert!(!log.contains("r0 = 11"), "{log}");
     assert!(log.ends_with("R9 !read_ok\n"), "{log}");
 }
