@@ -157,23 +157,33 @@ fn caller_of(program: &Program) -> Caller<'_> {
 pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let start = Instant::now();
     let mut statistics = Statistics::default();
-    let mut log = String::new();
+    let mut log;
     let caller = caller_of(program);
     let mut checked_log = Log::new(options.log);
     let attach = || AttachTarget::resolve(program);
     let checked = structure::check(program, &caller, attach, &mut checked_log);
-    let outcome = checked.and_then(|(structure, attach)| {
-        let mut verifier = Verifier::new(program, caller, attach, structure, checked_log, *options);
-        verifier.log_live_registers();
-        let result = verifier.verify();
-        statistics = verifier.statistics();
-        let facts = std::mem::take(&mut verifier.facts);
-        log = verifier.log.into_text();
-        result.map(|()| Verified {
-            program: Arc::clone(program),
-            facts: Arc::new(facts),
-        })
-    });
+    let outcome = match checked {
+        Err(reject) => {
+            log = checked_log.into_text();
+            Err(reject)
+        }
+        Ok((structure, attach)) => {
+            let mut verifier =
+                Verifier::new(program, caller, attach, structure, checked_log, *options);
+            verifier.log_live_registers();
+            let result = verifier.verify();
+            statistics = verifier.statistics();
+            if result.is_ok() {
+                statistics.stack_depth = verifier.reported_depths();
+            }
+            let facts = std::mem::take(&mut verifier.facts);
+            log = verifier.log.into_text();
+            result.map(|()| Verified {
+                program: Arc::clone(program),
+                facts: Arc::new(facts),
+            })
+        }
+    };
     statistics.time_us = u64::try_from(start.elapsed().as_micros()).ok();
     let rejected = outcome.as_ref().err();
     if let Some(reject) = rejected
