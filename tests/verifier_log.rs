@@ -3,25 +3,27 @@
 //! kernel, where it is there; so are the programs of `tests/objects` and
 //! `examples/bpf`, which have source lines.
 
+#[path = "verifier_log/case.rs"]
+mod case;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "kernel/here.rs"]
 mod here;
-#[path = "verifier_log/case.rs"]
-mod case;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "verifier_log/kernel.rs"]
 mod kernel;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::program::Program;
 use bpflab::verifier::{LogLevel, Options, verify};
 
-/// Our log at level 2.
-fn log(program: &Arc<Program>) -> String {
+/// Our log at level 2 of a program for a machine of so many CPUs.
+fn log(program: &Arc<Program>, cpus: Option<NonZeroU32>) -> String {
     let options = Options {
         log: LogLevel::ALL,
+        cpus,
         ..Options::default()
     };
     verify(program, &options).verdict.log
@@ -34,7 +36,7 @@ fn the_expected_logs() {
     for path in case::all() {
         let program = case::read(&path);
         let expected = path.with_extension("log");
-        let log = log(&program);
+        let log = log(&program, None);
         if bless {
             std::fs::write(&expected, &log).unwrap();
         }
@@ -57,7 +59,10 @@ fn at_level_1_only_the_path_that_fails_is_left() {
         ..Options::default()
     };
     let log = verify(&program, &options).verdict.log;
-    assert!(log.contains("5: (bf) r0 = r9") || log.contains("(bf) r0 = r9"), "{log}");
+    assert!(
+        log.contains("5: (bf) r0 = r9") || log.contains("(bf) r0 = r9"),
+        "{log}"
+    );
     assert!(!log.contains("r0 = 11"), "{log}");
     assert!(log.ends_with("R9 !read_ok\n"), "{log}");
 }

@@ -7,7 +7,7 @@
 
 use super::env::Verifier;
 use super::log::name::type_name;
-use super::reg::{ADD_CONST, Kind, RegState};
+use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
 use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width};
@@ -170,15 +170,20 @@ impl Verifier<'_> {
         let var = Scalar::alu(op, width, &target.var, &other.var);
         let reg = self.reg_mut(dst);
         reg.var = var;
-        // `r2 = r1; r2 += 4`: both stay linked, four apart.
-        let delta = match (op, width) {
-            (AluOp::Add, Width::W64) if !same_register => other.var.value(),
+        // `r2 = r1; r2 += 4`: both stay linked, four apart. As 32-bit numbers they are
+        // if the sum of 64 bits would not have been another.
+        let by = match op {
+            AluOp::Add | AluOp::Sub if !same_register => distance(op, width, &other.var),
             _ => None,
         };
-        match delta.and_then(|delta| i32::try_from(delta).ok()) {
-            Some(delta) if reg.id != 0 && reg.id & ADD_CONST == 0 => {
-                reg.id |= ADD_CONST;
-                reg.off = delta;
+        let whole = width == Width::W64 || target.var.umax <= u64::from(u32::MAX);
+        match by {
+            Some(by) if whole && reg.id != 0 && reg.id & ADD_CONST == 0 => {
+                reg.id |= match width {
+                    Width::W64 => ADD_CONST64,
+                    Width::W32 => ADD_CONST32,
+                };
+                reg.off = by;
             }
             _ => reg.unlink(),
         }
@@ -335,6 +340,21 @@ impl RegState {
     pub(super) fn unlink(&mut self) {
         self.id = 0;
         self.off = 0;
+    }
+}
+
+/// How far a known number that is added or subtracted takes another, if a link can hold
+/// that.
+fn distance(op: AluOp, width: Width, by: &Scalar) -> Option<i32> {
+    let by = match width {
+        Width::W64 => i32::try_from(by.value()?.cast_signed()).ok()?,
+        Width::W32 if by.umin32 == by.umax32 => by.umin32.cast_signed(),
+        Width::W32 => return None,
+    };
+    if op == AluOp::Sub {
+        by.checked_neg()
+    } else {
+        Some(by)
     }
 }
 

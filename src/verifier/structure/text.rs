@@ -4,7 +4,7 @@ use super::functions::SubprogramInfo;
 use super::model::InsnInfo;
 use crate::isa::{Code, Reg};
 use crate::program::Program;
-use crate::verifier::log::Log;
+use crate::verifier::log::{InsnText, Log};
 
 /// Where each function begins: `func#1 @9`.
 pub(super) fn functions(log: &mut Log, subprograms: &[SubprogramInfo]) {
@@ -22,7 +22,7 @@ pub(super) fn live_registers(log: &mut Log, program: &Program, code: &Code, insn
         return;
     }
     log.write(format_args!("Live regs before insn:\n"));
-    for (pc, insn) in code.iter() {
+    for (pc, _) in code.iter() {
         let info = insns.get(pc.index()).copied().unwrap_or_default();
         match info.scc {
             0 => log.write(format_args!("    ")),
@@ -35,13 +35,7 @@ pub(super) fn live_registers(log: &mut Log, program: &Program, code: &Code, insn
                 _ => log.write(format_args!("{}", reg.number())),
             }
         }
-        let insn = insn.ok().or_else(|| match code.get(pc) {
-            Some(Err(error)) => error.repaired(),
-            _ => None,
-        });
-        match insn {
-            Some(insn) => log.write(format_args!(" {}\n", insn.text(program))),
-            None => log.write(format_args!("\n")),
-        }
+        let text = InsnText { program, code, pc };
+        log.write(format_args!(" {text}\n"));
     }
 }
