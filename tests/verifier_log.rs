@@ -12,16 +12,18 @@ mod here;
 #[path = "verifier_log/kernel.rs"]
 mod kernel;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::program::Program;
 use bpflab::verifier::{LogLevel, Options, verify};
 
-/// Our log at level 2.
-fn log(program: &Arc<Program>) -> String {
+/// Our log at level 2 of a program for a machine of so many CPUs.
+fn log(program: &Arc<Program>, cpus: Option<NonZeroU32>) -> String {
     let options = Options {
         log: LogLevel::ALL,
+        cpus,
         ..Options::default()
     };
     verify(program, &options).verdict.log
@@ -34,7 +36,7 @@ fn the_expected_logs() {
     for path in case::all() {
         let program = case::read(&path);
         let expected = path.with_extension("log");
-        let log = log(&program);
+        let log = log(&program, None);
         if bless {
             std::fs::write(&expected, &log).unwrap();
         }

@@ -1,5 +1,6 @@
 //! The same logs, asked of the kernel.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bpflab::Object;
@@ -18,6 +19,13 @@ fn kernel_log(program: &Program) -> Option<String> {
     let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).ok()?;
     let options = LoadOptions { log: LogLevel::ALL };
     Some(load(program, &maps, &options).ok()?.verdict.log)
+}
+
+/// How many CPUs this machine may have, which bounds the number of a program's own.
+fn cpus() -> Option<NonZeroU32> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
+    let last: u32 = list.trim().rsplit(['-', ',']).next()?.parse().ok()?;
+    NonZeroU32::new(last + 1)
 }
 
 /// A log without what differs from run to run: where maps are, and how long it took.
@@ -52,7 +60,7 @@ fn without_address(line: &str) -> String {
 /// The first lines that differ.
 fn difference(program: &Arc<Program>) -> Option<Option<String>> {
     let theirs = kernel_log(program)?;
-    let (ours, theirs) = (normal(&crate::log(program)), normal(&theirs));
+    let (ours, theirs) = (normal(&crate::log(program, cpus())), normal(&theirs));
     if ours == theirs {
         return Some(None);
     }
