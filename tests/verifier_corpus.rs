@@ -1,0 +1,232 @@
+//! Our verdicts on the shared corpus beside the kernel's that were recorded: how many
+//! are equal, by stage (the corpus's README says what a stage has), with the error
+//! number and line of rejects and the number of instructions processed of accepted
+//! programs. Skipped without the corpus.
+//!
+//! `cargo test --test verifier_corpus -- --nocapture` prints the table. More is asked
+//! for by variables:
+//!
+//! | variable | lists or picks |
+//! |---|---|
+//! | `BPFLAB_SHOW=false-accept` (or `false-reject`, `errno`, `line`, `processed`, `panic`; several with commas) | the cases that differ so, with both messages, the commonest first |
+//! | `BPFLAB_STAGE=S4` | only this stage; `S2-S7`: these stages |
+//! | `BPFLAB_CASE=TEXT` | only cases whose id holds the text |
+//! | `BPFLAB_SHOW=reached` | the lines for [`REACHED`] |
+
+#[path = "verifier_corpus/corpus.rs"]
+mod corpus;
+#[path = "verifier_corpus/judge.rs"]
+mod judge;
+#[path = "verifier_corpus/score.rs"]
+mod score;
+
+use std::collections::BTreeMap;
+use std::env;
+
+use corpus::Judged;
+use score::{Difference, Ours, Score};
+
+/// The last stage for which the whole figures are promised.
+const PROMISED: u32 = 12;
+
+/// What a stage must at least reach; raise it when more is reached
+/// (`BPFLAB_SHOW=reached` prints the lines).
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    stage: u32,
+    /// Verdicts equal, at least.
+    verdict: usize,
+    /// Programs that only we accept, at most.
+    false_accepts: usize,
+    /// Error numbers equal, at least.
+    errno: usize,
+    /// Error lines equal, at least.
+    line: usize,
+    /// Numbers of instructions equal, at least.
+    processed: usize,
+}
+
+#[rustfmt::skip]
+const REACHED: &[Reached] = &[];
+
+/// Which cases are looked at.
+struct Filter {
+    stages: std::ops::RangeInclusive<u32>,
+    id: String,
+}
+
+impl Filter {
+    fn from_env() -> Self {
+        let stages = env::var("BPFLAB_STAGE").unwrap_or_default();
+        let stages = match stages.split_once('-') {
+            _ if stages.is_empty() => 0..=u32::MAX,
+            Some((from, to)) => of_stage(from)..=of_stage(to),
+            None => of_stage(&stages)..=of_stage(&stages),
+        };
+        let id = env::var("BPFLAB_CASE").unwrap_or_default();
+        Self { stages, id }
+    }
+
+    fn is_all(&self) -> bool {
+        self.stages == (0..=u32::MAX) && self.id.is_empty()
+    }
+}
+
+fn of_stage(text: &str) -> u32 {
+    corpus::number(text).unwrap_or_else(|| panic!("BPFLAB_STAGE: {text} is no stage such as S4"))
+}
+
+#[test]
+fn verdicts_of_the_corpus() {
+    let Some(path) = corpus::path() else { return };
+    let filter = Filter::from_env();
+    let cases = corpus::read(&path, |id, stage| {
+        filter.stages.contains(&stage) && id.contains(&filter.id)
+    });
+    let ours = judge::all(&cases);
+
+    let mut stages = BTreeMap::<u32, Score>::new();
+    let mut differing = Vec::new();
+    for (case, ours) in cases.iter().zip(&ours) {
+        let differences = Difference::between(ours, &case.says);
+        *stages.entry(case.stage).or_default() += Score::of(&differences, &case.says);
+        differing.extend(differences.into_iter().map(|how| (how, case, ours)));
+    }
+    let shown = env::var("BPFLAB_SHOW").unwrap_or_default();
+    for word in shown
+        .split(',')
+        .filter(|word| !["", "reached"].contains(word))
+    {
+        list(word, &differing);
+    }
+    if !shown.contains("panic") && differing.iter().any(|(how, ..)| *how == Difference::Panic) {
+        list("panic", &differing);
+    }
+    eprintln!("{}", table(&stages));
+    if shown.contains("reached") {
+        for (stage, score) in &stages {
+            let Score {
+                verdict,
+                false_accepts,
+                errno,
+                line,
+                processed,
+                ..
+            } = score;
+            eprintln!(
+                "    Reached {{ stage: {stage}, verdict: {verdict}, false_accepts: \
+                 {false_accepts}, errno: {errno}, line: {line}, processed: {processed} }},"
+            );
+        }
+    }
+    assert!(
+        !differing.iter().any(|(how, ..)| *how == Difference::Panic),
+        "the verifier panicked"
+    );
+    if filter.is_all() {
+        assert_eq!(lost(&stages), Vec::<String>::new());
+    }
+}
+
+/// The score of each stage, of those that are promised, and of all.
+fn table(stages: &BTreeMap<u32, Score>) -> String {
+    let sum = |up_to: u32| {
+        let mut sum = Score::default();
+        stages.range(..=up_to).for_each(|(_, score)| sum += *score);
+        sum
+    };
+    let mut lines = vec![format!("{:<6} {}", "stage", Score::HEADER)];
+    for (stage, score) in stages {
+        lines.push(format!("{:<6} {score}", format!("S{stage}")));
+        if *stage == PROMISED {
+            lines.push(format!("{:<6} {}", format!("S1-S{stage}"), sum(*stage)));
+        }
+    }
+    lines.push(format!("{:<6} {}", "all", sum(u32::MAX)));
+    lines.join("\n")
+}
+
+/// Which of the figures in [`REACHED`] no longer hold. A stage that has no line there
+/// must at least have no false accept.
+fn lost(stages: &BTreeMap<u32, Score>) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (stage, score) in stages {
+        let reached = REACHED.iter().find(|reached| reached.stage == *stage);
+        let reached = reached.copied().unwrap_or_default();
+        for (what, have, want) in [
+            ("verdicts equal", score.verdict, reached.verdict),
+            ("error numbers equal", score.errno, reached.errno),
+            ("error lines equal", score.line, reached.line),
+            ("processed equal", score.processed, reached.processed),
+        ] {
+            if have < want {
+                lost.push(format!("S{stage}: {have} {what}, not {want}"));
+            }
+        }
+        let (have, want) = (score.false_accepts, reached.false_accepts);
+        if have > want {
+            lost.push(format!("S{stage}: {have} false accepts, not {want}"));
+        }
+    }
+    lost
+}
+
+/// Lists the cases that differ so, with both messages; the commonest kind first.
+fn list(word: &str, differing: &[(Difference, &Judged, &Ours)]) {
+    let known = Difference::ALL.iter().find(|(_, name)| *name == word);
+    let Some((wanted, name)) = known else {
+        let names: Vec<_> = Difference::ALL.iter().map(|(_, name)| *name).collect();
+        panic!("BPFLAB_SHOW={word}: one of {}", names.join(", "));
+    };
+    let mut groups = BTreeMap::<String, Vec<String>>::new();
+    for (how, case, ours) in differing {
+        if how != wanted {
+            continue;
+        }
+        let says = &case.says;
+        let (key, text) = match how {
+            Difference::Panic => {
+                let panic = ours.panic.clone().unwrap_or_default();
+                (panic, format!("kernel: {} {}", says.verdict, says.log_last))
+            }
+            Difference::FalseReject => {
+                let place = format!("ours: {} {}", ours.errno, ours.line);
+                (template(&ours.line), place)
+            }
+            Difference::Processed => {
+                let text = format!("kernel: {}\n    ours:   {}", says.processed, ours.processed);
+                (String::new(), text)
+            }
+            Difference::FalseAccept | Difference::Errno | Difference::Line => (
+                template(&says.log_last),
+                format!(
+                    "kernel: {} {}\n    ours:   {} {}",
+                    says.errno, says.log_last, ours.errno, ours.line
+                ),
+            ),
+        };
+        let text = format!("  S{} {}\n    {text}", case.stage, case.id);
+        groups.entry(key).or_default().push(text);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, cases)| std::cmp::Reverse(cases.len()));
+    let count: usize = groups.iter().map(|(_, cases)| cases.len()).sum();
+    eprintln!("== {name}: {count}");
+    for (key, cases) in groups {
+        eprintln!("-- {} x {key}\n{}", cases.len(), cases.join("\n"));
+    }
+    eprintln!();
+}
+
+/// A message with its numbers left out.
+fn template(line: &str) -> String {
+    let mut template = String::new();
+    for c in line.chars() {
+        match c {
+            '0'..='9' if template.ends_with('#') => {}
+            '0'..='9' => template.push('#'),
+            c => template.push(c),
+        }
+    }
+    template
+}

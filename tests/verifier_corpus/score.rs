@@ -1,0 +1,172 @@
+//! What is counted, and how one case compares with the kernel's verdict.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use bpflab::object::cases::KernelSays;
+
+/// What our verifier made of a case.
+#[derive(Debug, Clone)]
+pub struct Ours {
+    /// Whether it accepts the program.
+    pub accepts: bool,
+    /// The error number, 0 for none.
+    pub errno: i32,
+    /// The error line.
+    pub line: String,
+    /// Instructions that it walked.
+    pub processed: u64,
+    /// Where it panicked, and what it said.
+    pub panic: Option<String>,
+}
+
+/// One kind of difference, by which cases can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    /// The verifier panicked.
+    Panic,
+    /// We accept what the kernel rejects.
+    FalseAccept,
+    /// We reject what the kernel accepts.
+    FalseReject,
+    /// Both reject, with different error numbers.
+    Errno,
+    /// Both reject, with different error lines.
+    Line,
+    /// Both accept, after different numbers of instructions.
+    Processed,
+}
+
+impl Difference {
+    /// All of them, with the names that `BPFLAB_SHOW` takes.
+    pub const ALL: [(Self, &str); 6] = [
+        (Self::Panic, "panic"),
+        (Self::FalseAccept, "false-accept"),
+        (Self::FalseReject, "false-reject"),
+        (Self::Errno, "errno"),
+        (Self::Line, "line"),
+        (Self::Processed, "processed"),
+    ];
+
+    /// How a case differs from the kernel's verdict.
+    pub fn between(ours: &Ours, says: &KernelSays) -> Vec<Self> {
+        let mut found = Vec::new();
+        if ours.panic.is_some() {
+            found.push(Self::Panic);
+        }
+        match (ours.accepts, says.accepts()) {
+            (true, false) => found.push(Self::FalseAccept),
+            (false, true) => found.push(Self::FalseReject),
+            (false, false) => {
+                // A number that is no map's descriptor was one of the recorder's other
+                // files.
+                let no_map = " is not pointing to valid bpf_map";
+                if !(ours.line.ends_with(no_map) && says.log_last.ends_with(no_map)) {
+                    if ours.errno != says.errno {
+                        found.push(Self::Errno);
+                    }
+                    if ours.line != says.log_last {
+                        found.push(Self::Line);
+                    }
+                }
+            }
+            (true, true) => {
+                if ours.processed != says.processed {
+                    found.push(Self::Processed);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The score over some cases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Cases.
+    pub cases: usize,
+    /// Cases that the kernel accepts: the score of always accepting.
+    pub accepted: usize,
+    /// Cases with the kernel's verdict.
+    pub verdict: usize,
+    /// Cases that only we accept.
+    pub false_accepts: usize,
+    /// Cases that only we reject.
+    pub false_rejects: usize,
+    /// Rejects with the kernel's error number.
+    pub errno: usize,
+    /// Rejects with the kernel's error line.
+    pub line: usize,
+    /// Accepted programs with the kernel's number of instructions.
+    pub processed: usize,
+    /// Cases in which the verifier panicked.
+    pub panics: usize,
+}
+
+impl Score {
+    /// The score of one case.
+    pub fn of(differences: &[Difference], says: &KernelSays) -> Self {
+        let has = |difference| differences.contains(&difference);
+        let accepted = says.accepts();
+        let same = !has(Difference::FalseAccept) && !has(Difference::FalseReject);
+        Self {
+            cases: 1,
+            accepted: accepted.into(),
+            verdict: same.into(),
+            false_accepts: has(Difference::FalseAccept).into(),
+            false_rejects: has(Difference::FalseReject).into(),
+            errno: (same && !accepted && !has(Difference::Errno)).into(),
+            line: (same && !accepted && !has(Difference::Line)).into(),
+            processed: (same && accepted && !has(Difference::Processed)).into(),
+            panics: has(Difference::Panic).into(),
+        }
+    }
+
+    /// Names of the columns of a score's text.
+    pub const HEADER: &str = "  cases  verdict equal   false accept/reject  errno equal      line equal       \
+                              processed equal  always accept";
+}
+
+impl AddAssign for Score {
+    fn add_assign(&mut self, other: Self) {
+        self.cases += other.cases;
+        self.accepted += other.accepted;
+        self.verdict += other.verdict;
+        self.false_accepts += other.false_accepts;
+        self.false_rejects += other.false_rejects;
+        self.errno += other.errno;
+        self.line += other.line;
+        self.processed += other.processed;
+        self.panics += other.panics;
+    }
+}
+
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rejected = self.cases - self.accepted;
+        let share = |part: usize, whole: usize| {
+            // Rounded down, so that 100 % is all.
+            let tenths = (1000 * part).checked_div(whole).unwrap_or(1000);
+            format!(
+                "{:<14} ",
+                format!("{part}/{whole} {}.{}%", tenths / 10, tenths % 10)
+            )
+        };
+        write!(
+            f,
+            "{:>7}  {} {:>12}/{:<6}  {}  {}  {}  {}",
+            self.cases,
+            share(self.verdict, self.cases),
+            self.false_accepts,
+            self.false_rejects,
+            share(self.errno, rejected),
+            share(self.line, rejected),
+            share(self.processed, self.accepted),
+            share(self.accepted, self.cases),
+        )?;
+        if self.panics > 0 {
+            write!(f, "  {} panics", self.panics)?;
+        }
+        Ok(())
+    }
+}
