@@ -160,10 +160,11 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let mut log = String::new();
     let caller = caller_of(program);
     let mut checked_log = Log::new(options.log);
-    let checked = structure::check(program, &caller, &mut checked_log);
-    let outcome = checked.and_then(|structure| {
-        let attach = AttachTarget::resolve(program)?;
+    let attach = || AttachTarget::resolve(program);
+    let checked = structure::check(program, &caller, attach, &mut checked_log);
+    let outcome = checked.and_then(|(structure, attach)| {
         let mut verifier = Verifier::new(program, caller, attach, structure, checked_log, *options);
+        verifier.log_live_registers();
         let result = verifier.verify();
         statistics = verifier.statistics();
         let facts = std::mem::take(&mut verifier.facts);

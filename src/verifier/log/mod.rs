@@ -11,7 +11,7 @@ mod state;
 use std::fmt::{self, Write};
 
 use self::insn::LastInsn;
-pub(crate) use self::insn::{InsnText, Loaded, RegMask, SlotMask};
+pub(crate) use self::insn::{Loaded, RegMask, SlotMask};
 pub(crate) use self::state::StateText;
 use super::verdict::LogLevel;
 

@@ -132,6 +132,9 @@ impl Verifier<'_> {
                 zero_used = true;
                 continue;
             }
+            if content.is_spill() {
+                content.scrub();
+            }
             content.reg = RegState::NOT_INIT;
             content.bytes[byte] = if zero && kind == SlotKind::Zero {
                 zero_used = true;

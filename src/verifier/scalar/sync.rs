@@ -17,6 +17,10 @@ impl Scalar {
     /// The same members, with bits and intervals narrowed by each other.
     #[must_use]
     pub fn synced(self) -> Self {
+        // Nothing is left to learn of one number.
+        if self.exact().is_some() {
+            return self;
+        }
         let mut number = self.within_bits();
         // What one round finds, the next may learn from.
         for _ in 0..3 {
