@@ -71,6 +71,8 @@ pub(crate) enum Kind {
     Buf,
     /// A subprogram, by number.
     Func { subprogram: u32 },
+    /// A dynamic pointer that a callback gets.
+    Dynptr,
 }
 
 /// The range of a packet pointer that is known to be at the end
@@ -230,7 +232,10 @@ impl RegState {
     /// Whether a spilled register of this kind can be filled again as what it was
     /// (`is_spillable_regtype`).
     pub(crate) fn is_spillable(&self) -> bool {
-        !matches!(self.kind, Kind::NotInit | Kind::Scalar | Kind::TpBuffer)
+        !matches!(
+            self.kind,
+            Kind::NotInit | Kind::Scalar | Kind::TpBuffer | Kind::Dynptr
+        )
     }
 }
 
