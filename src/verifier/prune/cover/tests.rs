@@ -129,7 +129,7 @@ fn registers() {
             "at another width",
             far(ADD_CONST64, 4),
             far(ADD_CONST32, 4),
-            &[],
+            &[Exact],
         ),
         (
             "at no distance",
