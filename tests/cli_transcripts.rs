@@ -108,7 +108,47 @@ fn without_times(text: &str) -> String {
             let start = line[..end].rfind(' ').map_or(0, |at| at + 1);
             line.replace_range(start..end, "…");
         }
+        if let Some(at) = line.find("\"time_us\":") {
+            let start = at + "\"time_us\":".len();
+            let digits = line[start..].find(|c| !number(c)).unwrap_or(0);
+            if digits > 0 {
+                line.replace_range(start..start + digits, "…");
+            }
+        }
         result.push_str(&line);
+    }
+    without_time_columns(&result)
+}
+
+/// Replaces the numbers in a table's column `us`, and makes it as narrow as its name,
+/// whatever the numbers' width.
+fn without_time_columns(text: &str) -> String {
+    let mut result = String::new();
+    // Where the column ends, and how wide it is, in the table at hand.
+    let mut column: Option<(usize, usize)> = None;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("verdict ") {
+            column = line.find("  us  ").map(|at| {
+                let before = line[..at].trim_end().len();
+                (at + "  us".len(), at - before)
+            });
+        }
+        let cells = column.and_then(|(end, spare)| {
+            let start = end.checked_sub("us".len() + spare)?;
+            Some((line.get(..start)?, line.get(start..end)?, line.get(end..)?))
+        });
+        match cells {
+            Some((before, cell, after)) if cell.trim().parse::<u64>().is_ok() => {
+                result.push_str(&format!("{before} …{after}"));
+            }
+            Some((before, cell, after)) if ["us", ""].contains(&cell.trim()) => {
+                result.push_str(&format!("{before}{:>2}{after}", cell.trim()));
+            }
+            _ => {
+                column = None;
+                result.push_str(line);
+            }
+        }
     }
     result
 }
@@ -214,5 +254,11 @@ fn lines_match_with_gaps() {
     assert_eq!(
         without_times("{\"ns_per_run\":12.5}\nx, 7 ns a run\n{\"ns_per_run\":null}\n"),
         "{\"ns_per_run\":…}\nx, … ns a run\n{\"ns_per_run\":null}\n"
+    );
+    let table =
+        "verdict  states    us  message\naccept        0  1234\nreject        0     7  no\n";
+    assert_eq!(
+        without_times(table),
+        "verdict  states  us  message\naccept        0   …\nreject        0   …  no\n"
     );
 }

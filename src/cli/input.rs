@@ -1,12 +1,14 @@
 //! Arguments that several verbs share: an object, and the kernel that it is
 //! relocated for.
 
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::exit::Failure;
 use crate::btf::Btf;
+use crate::object::cases::{CaseError, Cases};
 use crate::object::{Object, Target};
 
 /// The kernel that programs are relocated for.
@@ -46,6 +48,24 @@ impl KernelArguments {
             }
         }
         Ok(object)
+    }
+
+    /// Opens a file of cases, `-` for the standard input, whose type ids are those of
+    /// this kernel.
+    pub fn open_cases(&self, file: &Path) -> Result<Cases, Failure> {
+        let opened = if file.as_os_str() == "-" {
+            Cases::read("standard input", ".", BufReader::new(std::io::stdin()))
+        } else {
+            Cases::open(file)
+        };
+        // Not a line, the file itself can't be read.
+        let unreadable =
+            |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
+        let mut cases = opened.map_err(unreadable)?;
+        if let Some(btf) = self.btf()? {
+            cases.set_kernel(btf);
+        }
+        Ok(cases)
     }
 
     /// What `--btf` asks for, if it was given.

@@ -12,6 +12,8 @@ mod inspect;
 mod kernel;
 mod printer;
 mod run;
+mod subjects;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,7 @@ struct Cli {
 enum Verb {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
+    Verify(Box<verify::Arguments>),
     Run(Box<run::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
@@ -69,6 +72,7 @@ impl Verb {
         match self {
             Self::Inspect(arguments) => inspect::run(&arguments, printer),
             Self::Disasm(arguments) => disasm::run(&arguments, printer),
+            Self::Verify(arguments) => verify::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),

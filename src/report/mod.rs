@@ -13,7 +13,6 @@ mod map_summary;
 mod outputs;
 mod table;
 mod tally;
-#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod verdict;
 
 pub use datum::{Datum, hex};
@@ -30,5 +29,8 @@ pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
-#[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use verdict::{VerdictRow, VerdictTally};
+pub use verdict::{
+    Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
+    LogDifference, Match, MatchTable, Refused, RefusedLine, SortError, SortKey, Subject,
+    VerdictRow, VerdictTable, VerdictTally, csv,
+};

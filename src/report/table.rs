@@ -6,32 +6,81 @@ use std::fmt;
 /// column is as long as it likes.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    rows: Vec<Vec<String>>,
+    rows: Vec<Row>,
+    numbers: Vec<usize>,
+    flush: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Row {
+    Cells(Vec<String>),
+    /// A line that has no columns.
+    Line(String),
 }
 
 impl Table {
     /// Adds a row.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        let cells = cells.into_iter().map(Into::into).collect();
+        self.rows.push(Row::Cells(cells));
+    }
+
+    /// Adds a line that has no columns.
+    pub fn line(&mut self, line: impl Into<String>) {
+        self.rows.push(Row::Line(line.into()));
+    }
+
+    /// With these columns, from 0, pushed to the right, as numbers are.
+    #[must_use]
+    pub fn numbers(mut self, columns: &[usize]) -> Self {
+        self.numbers = columns.to_vec();
+        self
+    }
+
+    /// Without indentation, where nothing stands above it.
+    #[must_use]
+    pub const fn flush(mut self) -> Self {
+        self.flush = true;
+        self
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in &self.rows {
+            let Row::Cells(cells) = row else { continue };
+            widths.resize(widths.len().max(cells.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        widths
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut widths: Vec<usize> = Vec::new();
-        for row in &self.rows {
-            widths.resize(widths.len().max(row.len()), 0);
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
+        let widths = self.widths();
         for row in &self.rows {
             let mut line = String::new();
-            for (width, cell) in widths.iter().zip(row) {
-                line.push_str("  ");
-                line.push_str(cell);
-                let padding = width - cell.chars().count();
-                line.extend(std::iter::repeat_n(' ', padding));
+            let cells = match row {
+                Row::Cells(cells) => cells,
+                Row::Line(text) => {
+                    writeln!(f, "{text}")?;
+                    continue;
+                }
+            };
+            for (column, (width, cell)) in widths.iter().zip(cells).enumerate() {
+                if column > 0 || !self.flush {
+                    line.push_str("  ");
+                }
+                let padding = std::iter::repeat_n(' ', width - cell.chars().count());
+                if self.numbers.contains(&column) {
+                    line.extend(padding);
+                    line.push_str(cell);
+                } else {
+                    line.push_str(cell);
+                    line.extend(padding);
+                }
             }
             writeln!(f, "{}", line.trim_end())?;
         }
@@ -49,5 +98,14 @@ mod tests {
         table.row(["a", "bb", "c"]);
         table.row(["äää", "", ""]);
         assert_eq!(table.to_string(), "  a    bb  c\n  äää\n");
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let mut table = Table::default().flush().numbers(&[1]);
+        table.row(["a", "1", "c"]);
+        table.line("a line of its own");
+        table.row(["b", "100"]);
+        assert_eq!(table.to_string(), "a    1  c\na line of its own\nb  100\n");
     }
 }

@@ -7,10 +7,10 @@
 
 use super::env::Verifier;
 use super::log::name::type_name;
-use super::reg::{ADD_CONST, Kind, RegState};
+use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
-use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width};
+use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
 
@@ -51,16 +51,13 @@ impl Verifier<'_> {
     fn check_unary(&mut self, dst: Reg, apply: impl FnOnce(&Scalar) -> Scalar) -> Checked {
         self.check_read(dst)?;
         self.check_write(dst)?;
-        let reg = self.reg(dst);
-        let result = if reg.is_scalar() {
-            RegState {
-                var: apply(&reg.var),
-                ..*reg
-            }
+        let reg = self.reg_mut(dst);
+        if reg.is_scalar() {
+            reg.var = apply(&reg.var);
+            reg.unlink();
         } else {
-            RegState::UNKNOWN
-        };
-        *self.reg_mut(dst) = result;
+            *reg = RegState::UNKNOWN;
+        }
         self.keep_consistent(dst);
         Ok(())
     }
@@ -78,7 +75,7 @@ impl Verifier<'_> {
             }
             (Operand::Reg(src), Width::W32) => {
                 let fits = self.reg(src).var.umax <= u32::MAX.into();
-                self.narrow_copy(src, fits, |number| number.zext32().synced())
+                self.narrow_copy(width, src, fits, |number| number.zext32().synced())
             }
         };
         *self.reg_mut(dst) = result;
@@ -97,7 +94,7 @@ impl Verifier<'_> {
         // A number that has no sign to extend stays what it is.
         let bits = 8 * from.size().bytes();
         let unchanged = self.reg(src).var.umax < 1 << (bits - 1);
-        let result = self.narrow_copy(src, unchanged, |number| number.movsx(width, from));
+        let result = self.narrow_copy(width, src, unchanged, |number| number.movsx(width, from));
         *self.reg_mut(dst) = result;
         self.keep_consistent(dst);
         Ok(())
@@ -107,13 +104,17 @@ impl Verifier<'_> {
     /// number.
     fn narrow_copy(
         &mut self,
+        width: Width,
         src: Reg,
         same: bool,
         apply: impl FnOnce(&Scalar) -> Scalar,
     ) -> RegState {
         if !self.reg(src).is_scalar() {
-            // Of the pointer nothing is left but that the upper half is gone.
-            return RegState::scalar(apply(&Scalar::UNKNOWN));
+            return match width {
+                Width::W64 => RegState::UNKNOWN,
+                // Nothing is known but that the upper half is gone.
+                Width::W32 => RegState::scalar(Scalar::UNKNOWN.zext32().synced()),
+            };
         }
         if same {
             self.link_before_move(src);
@@ -171,13 +172,12 @@ impl Verifier<'_> {
         let reg = self.reg_mut(dst);
         reg.var = var;
         // `r2 = r1; r2 += 4`: both stay linked, four apart.
-        let delta = match (op, width) {
-            (AluOp::Add, Width::W64) if !same_register => other.var.value(),
-            _ => None,
-        };
-        match delta.and_then(|delta| i32::try_from(delta).ok()) {
-            Some(delta) if reg.id != 0 && reg.id & ADD_CONST == 0 => {
-                reg.id |= ADD_CONST;
+        match added(op, width, &target.var, &other.var) {
+            Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
+                reg.id |= match width {
+                    Width::W64 => ADD_CONST64,
+                    Width::W32 => ADD_CONST32,
+                };
                 reg.off = delta;
             }
             _ => reg.unlink(),
@@ -335,6 +335,21 @@ impl RegState {
     pub(super) fn unlink(&mut self) {
         self.id = 0;
         self.off = 0;
+    }
+}
+
+/// The constant that an addition or subtraction adds, if the operand can be told again
+/// from the result: one of 32 bits must not have cut anything off.
+fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
+    let by = match width {
+        Width::W64 => i32::try_from(src.value()?.cast_signed()).ok()?,
+        Width::W32 if dst.umax > u64::from(u32::MAX) || !src.bits.low().is_const() => return None,
+        Width::W32 => low32(src.bits.low().min()).cast_signed(),
+    };
+    match op {
+        AluOp::Add => Some(by),
+        AluOp::Sub => by.checked_neg(),
+        _ => None,
     }
 }
 

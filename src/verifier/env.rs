@@ -124,7 +124,7 @@ impl<'p> Verifier<'p> {
             pc: Pc(0),
             prev: NO_PC,
             pending: Vec::new(),
-            arena: Arena::default(),
+            arena: Arena::new(slots),
             liveness: StackLiveness::new(&structure),
             last_id: 0,
             counts: Counts::default(),

@@ -60,10 +60,11 @@ pub use verdict::{LogLevel, Statistics, Verdict};
 
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::util::Pc;
+use crate::util::{MapId, Pc};
 use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
+pub use facts::Through;
 use log::Log;
 
 /// How a program is verified.
@@ -115,6 +116,18 @@ impl Verified {
     #[must_use]
     pub fn is_reachable(&self, pc: Pc) -> bool {
         self.facts.is_seen(pc)
+    }
+
+    /// What a load, store or atomic goes through, if a path executes it.
+    #[must_use]
+    pub fn through(&self, pc: Pc) -> Option<Through> {
+        self.facts.through(pc)
+    }
+
+    /// The map that a call of a helper always gets.
+    #[must_use]
+    pub fn map_of_call(&self, pc: Pc) -> Option<MapId> {
+        self.facts.map_of_call(pc)
     }
 }
 

@@ -1,7 +1,10 @@
 //! `bpflab kernel`: the running kernel as judge. One file per verb.
 
 mod check;
+mod judge;
 mod load;
+
+pub(super) use judge::KernelJudge;
 
 use clap::{Args, Subcommand};
 

@@ -1,6 +1,5 @@
 //! `bpflab run --cases`: programs with inputs and the values that they must return.
 
-use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use super::setup;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::harness::{Error, Vm};
-use crate::object::cases::{Case, CaseError, Cases};
+use crate::object::cases::{Case, Cases};
 use crate::vm::World;
 use crate::vm::events::Event;
 
@@ -46,17 +45,7 @@ pub(super) fn run(
     arguments: &Arguments,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
-    let opened = if file.as_os_str() == "-" {
-        Cases::read("standard input", ".", BufReader::new(std::io::stdin()))
-    } else {
-        Cases::open(file)
-    };
-    // Not a line, the file itself can't be read.
-    let unreadable = |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
-    let mut cases = opened.map_err(unreadable)?;
-    if let Some(btf) = arguments.kernel.btf()? {
-        cases.set_kernel(btf);
-    }
+    let mut cases = arguments.kernel.open_cases(file)?;
     let world = setup::world(&arguments.world)?;
     let mut count = Count::default();
     while let Some(case) = cases.next() {

@@ -73,9 +73,7 @@ impl Verifier<'_> {
             }
             self.mark_precise(Reg::R0)?;
             let r0 = *self.reg(Reg::R0);
-            if !range.covers(&r0) {
-                return Err(range.violation(&r0, "At callback return", Reg::R0));
-            }
+            self.check_callback_return(&r0, range)?;
         }
         // A callback may be called again: the call decides.
         let to = if in_callback {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::state::StateText;
-use crate::isa::{Names, Pseudo, Reg};
+use crate::isa::{Code, Names, Pseudo, Reg};
 use crate::program::Program;
 use crate::util::{HelperId, Pc, TypeId};
 use crate::verifier::env::{Touched, Verifier};
@@ -117,7 +117,11 @@ impl Verifier<'_> {
         }
         self.log_source(self.pc, "; ");
         let begin = self.log.len();
-        let text = self.insn_text(self.pc);
+        let text = InsnText {
+            program: self.program,
+            code: &self.structure.code,
+            pc: self.pc,
+        };
         self.log.write(format_args!("{}: {text}\n", self.pc));
         let end = self.log.len();
         self.log.last.end = end;
@@ -154,34 +158,42 @@ impl Verifier<'_> {
         self.log.last.source = None;
     }
 
-    /// Prints for each instruction which registers are read later
-    /// (`compute_live_registers`, level 2).
+    /// Prints for each instruction which registers are read later, and the loop that it
+    /// is in (`compute_live_registers`, level 2).
     pub(crate) fn log_live_registers(&mut self) {
         if !self.log.is_full() {
             return;
         }
         self.log.write(format_args!("Live regs before insn:\n"));
-        let structure = std::sync::Arc::clone(&self.structure);
-        for (pc, _) in structure.code.iter() {
-            let info = self.insn_info(pc);
-            let (component, live) = (info.scc, info.live);
-            match component {
+        let (program, code) = (self.program, &self.structure.code);
+        for (pc, _) in code.iter() {
+            let info = &self.structure.insns[pc.index()];
+            match info.scc {
                 0 => self.log.write(format_args!("    ")),
                 number => self.log.write(format_args!("{number:3} ")),
             }
-            let text = self.insn_text(pc);
-            let live = LiveRegs(live);
+            let live = LiveRegs(info.live);
+            let text = InsnText { program, code, pc };
             self.log.write(format_args!("{:3}: {live} {text}\n", pc.0));
         }
     }
+}
 
-    /// The text of an instruction, as the kernel prints it while it verifies.
-    pub(crate) fn insn_text(&self, pc: Pc) -> String {
-        let names = Loaded(self.program);
-        self.code()
-            .get(pc)
-            .and_then(Result::ok)
-            .map_or_else(String::new, |insn| insn.text(&names).to_string())
+/// The text of the instruction at a place, as the kernel prints it while it verifies.
+struct InsnText<'a> {
+    program: &'a Program,
+    code: &'a Code,
+    pc: Pc,
+}
+
+impl fmt::Display for InsnText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let insn = match self.code.get(self.pc) {
+            Some(Ok(insn)) => Some(insn),
+            Some(Err(error)) => error.repaired(),
+            None => None,
+        };
+        insn.map_or(Ok(()), |insn| insn.text(&Loaded(self.program)).fmt(f))
     }
 }
 
@@ -196,13 +208,14 @@ struct LiveRegs(u16);
 
 impl fmt::Display for LiveRegs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Reg::ALL
-            .into_iter()
-            .filter(|&reg| reg != Reg::FP)
-            .try_for_each(|reg| match self.0 >> reg.number() & 1 {
-                1 => write!(f, "{}", reg.number()),
-                _ => f.write_str("."),
-            })
+        let regs = Reg::ALL.into_iter().filter(|&reg| reg != Reg::FP);
+        for reg in regs {
+            match self.0 >> reg.number() & 1 {
+                0 => f.write_str(".")?,
+                _ => write!(f, "{}", reg.number())?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -290,6 +303,6 @@ mod tests {
         assert_eq!(RegMask(0b100_0001).to_string(), "r0,r6");
         assert_eq!(RegMask(0).to_string(), "");
         assert_eq!(SlotMask(0b10101).to_string(), "-8,-24,-40");
-        assert_eq!(LiveRegs(0b10_0010_0000_0101).to_string(), "0.2......9");
+        assert_eq!(LiveRegs(0b10_0000_0101).to_string(), "0.2......9");
     }
 }

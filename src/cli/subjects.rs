@@ -1,0 +1,160 @@
+//! The programs that a verb judges: those of objects, or a file of cases.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::exit::Failure;
+use super::input::KernelArguments;
+use crate::object::cases::Cases;
+use crate::object::{ObjectError, Place};
+use crate::program::Program;
+use crate::report::Subject;
+
+/// Which programs.
+#[derive(Debug, Args)]
+pub(super) struct ProgramArguments {
+    /// Object file
+    #[arg(
+        value_name = "OBJ",
+        required_unless_present = "cases",
+        conflicts_with = "cases"
+    )]
+    object: Option<PathBuf>,
+    /// Programs of the object before them, by the names of their C functions [default:
+    /// those that are loaded with the object]; a word that is no C name, such as
+    /// other.bpf.o, is a further object
+    #[arg(value_name = "PROGRAM|OBJ")]
+    words: Vec<OsString>,
+    /// The cases of a file instead (JSON lines, plain or packed; - for the standard
+    /// input). Their type ids are those of the kernel that --btf names, if it is given
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    #[command(flatten)]
+    kernel: KernelArguments,
+}
+
+/// What a walk over the programs meets.
+pub(super) enum Found {
+    /// A program.
+    Program(Subject, Arc<Program>),
+    /// A case that is none, or a program that can't be relocated: what is wrong.
+    Broken(Subject, String),
+    /// A whole object that can't be used.
+    Failed(Failure),
+}
+
+/// An object and which of its programs are wanted; none stands for the usual ones.
+struct Wanted {
+    object: PathBuf,
+    programs: Vec<String>,
+}
+
+impl ProgramArguments {
+    /// Whether they are cases.
+    pub const fn are_cases(&self) -> bool {
+        self.cases.is_some()
+    }
+
+    /// Gives every program to `judge`, whatever is wrong with others.
+    pub fn each(&self, mut judge: impl FnMut(Found) -> Result<(), Failure>) -> Result<(), Failure> {
+        if let Some(file) = &self.cases {
+            return each_case(self.kernel.open_cases(file)?, &mut judge);
+        }
+        for wanted in self.wanted() {
+            if let Err(failure) = self.each_program(&wanted, &mut judge) {
+                match failure {
+                    Failure::Error { .. } => judge(Found::Failed(failure))?,
+                    Failure::Output(_) => return Err(failure),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects in the order of the words.
+    fn wanted(&self) -> Vec<Wanted> {
+        let of = |object: PathBuf| Wanted {
+            object,
+            programs: Vec::new(),
+        };
+        let mut wanted: Vec<_> = self.object.iter().cloned().map(of).collect();
+        for word in &self.words {
+            match (word.to_str(), wanted.last_mut()) {
+                (Some(name), Some(object)) if is_c_name(name) => {
+                    object.programs.push(name.to_owned());
+                }
+                _ => wanted.push(of(word.into())),
+            }
+        }
+        wanted
+    }
+
+    fn each_program(
+        &self,
+        wanted: &Wanted,
+        judge: &mut impl FnMut(Found) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut object = self.kernel.open(&wanted.object)?;
+        if !wanted.programs.is_empty() {
+            object.load_only(wanted.programs.iter().map(String::as_str))?;
+        }
+        let file = object.file();
+        for program in object.programs() {
+            judge(match program {
+                Ok(program) => {
+                    Found::Program(Subject::of_program(file, &program), Arc::new(program))
+                }
+                Err(error) => broken(file, error),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A program that can't be relocated.
+fn broken(file: &str, error: ObjectError) -> Found {
+    let program = match error.place() {
+        Place::Program { name, .. } | Place::Entry { name } => Some(name.clone()),
+        _ => None,
+    };
+    let subject = Subject {
+        object: Some(file.to_owned()),
+        program,
+        ..Subject::default()
+    };
+    let text = match error.into() {
+        Failure::Error { text, .. } => text,
+        Failure::Output(error) => error.to_string(),
+    };
+    Found::Broken(subject, text)
+}
+
+fn each_case(
+    mut cases: Cases,
+    judge: &mut impl FnMut(Found) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    while let Some(case) = cases.next() {
+        judge(match case {
+            Err(error) => Found::Broken(Subject::default(), error.to_string()),
+            Ok(case) => match cases.program(&case) {
+                Err(error) => {
+                    Found::Broken(Subject::default().with_id(&case.id), error.to_string())
+                }
+                Ok(program) => {
+                    let subject = Subject::of_program(&case.object, &program);
+                    Found::Program(subject.with_id(&case.id), Arc::new(program))
+                }
+            },
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a word can be the name of a C function; a file's path seldom can.
+fn is_c_name(word: &str) -> bool {
+    !word.starts_with(|c: char| c.is_ascii_digit())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

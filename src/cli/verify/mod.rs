@@ -1,0 +1,161 @@
+//! `bpflab verify`: our verdict on programs.
+
+mod arguments;
+mod kernel;
+
+use std::sync::Arc;
+
+pub(super) use arguments::Arguments;
+use kernel::Beside;
+
+use super::exit::{Exit, Failure};
+use super::input::read_text;
+use super::printer::Printer;
+use super::subjects::Found;
+use crate::program::Program;
+use crate::report::{
+    Baseline, Changes, MatchTable, SortKey, Subject, VerdictRow, VerdictTable, VerdictTally, csv,
+};
+use crate::spec::ProgFlags;
+use crate::verifier::{LogLevel, Options, Verification, verify};
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let baseline = arguments.compare.as_ref().map(|file| {
+        Baseline::read(&read_text(file)?)
+            .map_err(|error| Failure::bad(format!("{}: {error}", file.display())))
+    });
+    let baseline = baseline.transpose()?;
+    let log = LogLevel::from_bits_truncate(arguments.log);
+    let mut session = Session {
+        arguments,
+        options: Options {
+            log,
+            strict_alignment: arguments.strict_alignment,
+            ..Options::default()
+        },
+        kernel: arguments.vs_kernel.then(|| Beside::new(log)).transpose()?,
+        tally: VerdictTally::default(),
+        rows: Vec::new(),
+        exit: Exit::Fine,
+    };
+    arguments
+        .programs
+        .each(|found| session.found(found, printer))?;
+    session.finish(baseline, printer)
+}
+
+/// Judges programs, prints what can't wait, and keeps the rows.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    options: Options,
+    kernel: Option<Beside>,
+    tally: VerdictTally,
+    rows: Vec<VerdictRow>,
+    exit: Exit,
+}
+
+impl Session<'_> {
+    fn found(&mut self, found: Found, printer: &mut Printer) -> Result<(), Failure> {
+        match found {
+            Found::Failed(failure) => {
+                self.exit = self.exit.max(printer.failure(failure)?);
+                Ok(())
+            }
+            Found::Broken(subject, text) => self.keep(VerdictRow::broken(subject, &text), printer),
+            Found::Program(subject, program) => self.program(subject, program, printer),
+        }
+    }
+
+    fn program(
+        &mut self,
+        subject: Subject,
+        mut program: Arc<Program>,
+        printer: &mut Printer,
+    ) -> Result<(), Failure> {
+        if self.arguments.strict_alignment {
+            // The flag is how the kernel is asked, and a part of the program.
+            Arc::make_mut(&mut program).flags |= ProgFlags::STRICT_ALIGNMENT;
+        }
+        let Verification { verdict, outcome } = verify(&program, &self.options);
+        let reject = outcome.as_ref().err();
+        let mut row = VerdictRow::of(subject)
+            .judged(&verdict, self.arguments.log > 0)
+            .refused(reject, &program);
+        if let Some(kernel) = &mut self.kernel {
+            row = kernel.beside(row, &program, printer)?;
+        }
+        self.keep(row, printer)
+    }
+
+    /// Counts a row; prints it, if nothing must be known of the others first.
+    fn keep(&mut self, mut row: VerdictRow, printer: &mut Printer) -> Result<(), Failure> {
+        // What is printed only for programs that were judged: it has the keys, too.
+        row.refused.get_or_insert_default();
+        // A comparison shows what has changed, so it sees the rest, too.
+        let compares = self.arguments.compare.is_some();
+        if !compares
+            && !self
+                .arguments
+                .filter
+                .iter()
+                .all(|filter| filter.wants(&row))
+        {
+            return Ok(());
+        }
+        self.tally.add(&row);
+        let waits = !self.arguments.sort.is_empty() || compares;
+        if printer.is_json() && !waits {
+            printer.row(&row)?;
+            row.log = None;
+        } else if !printer.is_json()
+            && let Some(log) = row.log.take()
+            && !self.arguments.csv
+        {
+            printer.text(log)?;
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        baseline: Option<Baseline>,
+        printer: &mut Printer,
+    ) -> Result<Exit, Failure> {
+        SortKey::sort(&self.arguments.sort, &mut self.rows);
+        let no = |fine: bool| if fine { Exit::Fine } else { Exit::No };
+        if let Some(baseline) = baseline {
+            let mut changes = Changes::new(&self.rows, baseline);
+            changes.retain(&self.arguments.filter);
+            if printer.is_json() {
+                for change in changes.all() {
+                    printer.row(change)?;
+                }
+            } else {
+                printer.text(&changes)?;
+            }
+            return Ok(self.exit.max(no(changes.is_none())));
+        }
+        let matches = MatchTable(&self.rows);
+        if self.arguments.csv {
+            printer.text(csv(&self.rows))?;
+        } else if printer.is_json() {
+            if !self.arguments.sort.is_empty() {
+                for row in &self.rows {
+                    printer.row(row)?;
+                }
+            }
+        } else if self.kernel.is_some() {
+            printer.text(&matches)?;
+        } else if !self.rows.is_empty() {
+            printer.text(VerdictTable(&self.rows))?;
+            printer.text(format_args!("{}\n", self.tally))?;
+        }
+        let answer = if self.kernel.is_some() {
+            matches.all_match()
+        } else {
+            self.tally.all_accepted()
+        };
+        Ok(self.exit.max(no(answer)))
+    }
+}

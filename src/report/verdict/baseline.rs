@@ -1,0 +1,210 @@
+//! The rows of a former run, read from its output.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::csv::records;
+use super::row::{Subject, VerdictRow};
+
+/// What a former run said of a program. Its fields are the keys of `"before"` in
+/// `--json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Before {
+    /// `accept`, `reject` or `error`.
+    pub verdict: String,
+    /// The error number.
+    pub errno: u16,
+    /// The error line.
+    pub message: String,
+    /// Instructions that the verifier walked.
+    pub processed: Option<u64>,
+    /// States that it made.
+    pub total_states: Option<u64>,
+    /// Microseconds that it took.
+    pub time_us: Option<u64>,
+    #[serde(skip_serializing, flatten)]
+    named: Named,
+}
+
+impl Before {
+    /// What filters see of it.
+    pub(super) fn row(&self) -> VerdictRow {
+        let words = ["accept", "reject", "error"];
+        let verdict = words.into_iter().find(|word| *word == self.verdict);
+        VerdictRow {
+            verdict: verdict.unwrap_or_default(),
+            errno: self.errno,
+            message: self.message.clone(),
+            processed: self.processed,
+            total_states: self.total_states,
+            time_us: self.time_us,
+            ..VerdictRow::of(Subject {
+                id: self.named.id.clone(),
+                object: self.named.object.clone(),
+                program: self.named.program.clone(),
+                ..Subject::default()
+            })
+        }
+    }
+}
+
+/// The program, as the former run named it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(default)]
+struct Named {
+    id: Option<String>,
+    object: Option<String>,
+    program: Option<String>,
+}
+
+/// What a program is found by: the case's id, or the object's file name (the folder may
+/// have moved) and the program's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Case(String),
+    Program(String, String),
+}
+
+impl Key {
+    fn new(id: Option<&String>, object: Option<&String>, program: Option<&String>) -> Self {
+        if let Some(id) = id {
+            return Self::Case(id.clone());
+        }
+        let text = |text: Option<&String>| text.cloned().unwrap_or_else(|| "?".to_owned());
+        let path = text(object);
+        let file = path.rsplit('/').next().unwrap_or_default();
+        Self::Program(file.to_owned(), text(program))
+    }
+
+    /// The key of a row.
+    pub fn of(row: &VerdictRow) -> Self {
+        let subject = &row.subject;
+        Self::new(
+            subject.id.as_ref(),
+            subject.object.as_ref(),
+            subject.program.as_ref(),
+        )
+    }
+
+    /// The key of a former row.
+    pub fn of_former(before: &Before) -> Self {
+        let named = &before.named;
+        Self::new(
+            named.id.as_ref(),
+            named.object.as_ref(),
+            named.program.as_ref(),
+        )
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Case(id) => f.write_str(id),
+            Self::Program(object, program) => write!(f, "{object}/{program}"),
+        }
+    }
+}
+
+/// The rows of a former run, JSON lines or CSV.
+#[derive(Debug, Clone, Default)]
+pub struct Baseline(pub(super) Vec<Before>);
+
+/// A file that holds no rows.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}: {text}; a former run is written with --json or --csv")]
+pub struct BaselineError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Baseline {
+    /// Reads the output of `--json` or `--csv`.
+    ///
+    /// # Errors
+    /// A line that is neither.
+    pub fn read(text: &str) -> Result<Self, BaselineError> {
+        if text.trim_start().starts_with('{') {
+            Self::read_json(text)
+        } else {
+            Self::read_csv(text)
+        }
+    }
+
+    fn read_json(text: &str) -> Result<Self, BaselineError> {
+        let mut rows = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let error = |error: serde_json::Error| BaselineError {
+                line: at + 1,
+                text: error.to_string(),
+            };
+            if line.trim().is_empty() {
+                continue;
+            }
+            let before: Before = serde_json::from_str(line).map_err(error)?;
+            // Errors about a file are lines, too.
+            if !before.verdict.is_empty() {
+                rows.push(before);
+            }
+        }
+        Ok(Self(rows))
+    }
+
+    fn read_csv(text: &str) -> Result<Self, BaselineError> {
+        let mut records = records(text).into_iter();
+        let names = records.next().unwrap_or_default();
+        if !names.iter().any(|name| name == "verdict") {
+            let text = "neither JSON nor a line of column names with 'verdict'".to_owned();
+            return Err(BaselineError { line: 1, text });
+        }
+        let mut rows = Vec::new();
+        for (at, record) in records.enumerate() {
+            let field = |name: &str| {
+                let fields = names.iter().zip(&record);
+                let mut named = fields.filter(|(column, _)| *column == name);
+                let field = named.next().map(|(_, field)| field.clone());
+                field.filter(|field| !field.is_empty())
+            };
+            let number = |name: &str| match field(name) {
+                None => Ok(None),
+                Some(text) => text.parse().map(Some).map_err(|_| BaselineError {
+                    line: at + 2,
+                    text: format!("column '{name}': '{text}' is no number"),
+                }),
+            };
+            rows.push(Before {
+                named: Named {
+                    id: field("id"),
+                    object: field("object"),
+                    program: field("program"),
+                },
+                verdict: field("verdict").unwrap_or_default(),
+                errno: number("errno")?.map_or(0, |errno: u64| u16::try_from(errno).unwrap_or(0)),
+                message: field("message").unwrap_or_default(),
+                processed: number("processed")?,
+                total_states: number("total_states")?,
+                time_us: number("time_us")?,
+            });
+        }
+        Ok(Self(rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_former_run_says_why() {
+        assert!(Baseline::read("{\"verdict\":1}").is_err());
+        let error = Baseline::read("a,b\n1,2\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 1: neither JSON nor"), "{error}");
+        let error = Baseline::read("verdict,errno\nreject,x\n").unwrap_err();
+        assert_eq!(error.line, 2);
+    }
+}

@@ -1,0 +1,22 @@
+//! Verdicts on programs: rows, tables, and what is done with many of them.
+
+mod baseline;
+mod change;
+mod columns;
+mod csv;
+mod filter;
+mod log_difference;
+mod matching;
+mod row;
+mod sort;
+mod verdict_table;
+
+pub use baseline::{Baseline, BaselineError, Before};
+pub use change::{Change, Changes};
+pub use csv::csv;
+pub use filter::{Filter, FilterError};
+pub use log_difference::LogDifference;
+pub use matching::{KernelSaid, Match, MatchTable};
+pub use row::{Refused, RefusedLine, Subject, VerdictRow, VerdictTally};
+pub use sort::{SortError, SortKey};
+pub use verdict_table::VerdictTable;

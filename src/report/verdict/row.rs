@@ -1,0 +1,251 @@
+//! A verdict on a program: a row of a table, or a line of JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::matching::{KernelSaid, Match};
+use crate::program::Program;
+use crate::util::{Errno, Pc};
+use crate::verifier::{Reject, Verdict};
+
+/// What is judged. Its fields are keys of `--json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Subject {
+    /// The case's id; only where cases are judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The file that the program comes from.
+    pub object: Option<String>,
+    /// Name of the C function.
+    pub program: Option<String>,
+    /// Section that it stands in.
+    pub section: Option<String>,
+    /// Name of the program type.
+    pub prog_type: Option<&'static str>,
+}
+
+impl Subject {
+    /// A program of this file.
+    #[must_use]
+    pub fn of_program(object: &str, program: &Program) -> Self {
+        Self {
+            id: None,
+            object: Some(object.to_owned()),
+            program: Some(program.name.clone()),
+            section: Some(program.section.clone()),
+            prog_type: Some(program.prog_type.name()),
+        }
+    }
+
+    /// With the id of a case.
+    #[must_use]
+    pub fn with_id(mut self, id: &str) -> Self {
+        self.id = Some(id.to_owned());
+        self
+    }
+
+    /// What it is called where there is room for one word.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let name = self.id.as_deref().or(self.program.as_deref());
+        name.unwrap_or("?")
+    }
+}
+
+/// Where a program was refused. Its fields are keys of `--json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The instruction, in slots.
+    pub insn: Option<u32>,
+    /// The line of C that it comes from.
+    pub source: Option<RefusedLine>,
+}
+
+/// A line of C, as `bpflab disasm --json` gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedLine {
+    /// File, as the compiler was given it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 if unknown.
+    pub column: u32,
+    /// The line without indentation.
+    pub text: String,
+}
+
+impl Refused {
+    /// The place of an instruction.
+    #[must_use]
+    pub fn at(pc: Option<Pc>, program: &Program) -> Self {
+        let source = pc.and_then(|pc| program.source(pc));
+        Self {
+            insn: pc.map(|pc| pc.0),
+            source: source.filter(|line| line.line > 0).map(|line| RefusedLine {
+                file: line.file.to_owned(),
+                line: line.line,
+                column: line.column,
+                text: line.text.trim().to_owned(),
+            }),
+        }
+    }
+}
+
+/// What became of a program. Its fields are the keys of `--json`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct VerdictRow {
+    /// The program.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// `accept`, `reject`, or `error`: not judged.
+    pub verdict: &'static str,
+    /// Why it was not judged: `input`, or the name of a `NoVerdictKind`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<&'static str>,
+    /// The error number, positive; 0 for an accepted program.
+    pub errno: u16,
+    /// The kernel's error line, the last of its log before the statistics; what is
+    /// wrong for a program that was not judged.
+    pub message: String,
+    /// Where it was refused; only our own verifier tells.
+    #[serde(flatten)]
+    pub refused: Option<Refused>,
+    /// Instructions that the verifier walked.
+    pub processed: Option<u64>,
+    /// States that it made.
+    pub total_states: Option<u64>,
+    /// The most states at one time.
+    pub peak_states: Option<u64>,
+    /// Microseconds that it took.
+    pub time_us: Option<u64>,
+    /// What the running kernel said, where it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelSaid>,
+    /// How the two verdicts compare; null where the kernel gave none.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub matches: Option<Option<Match>>,
+    /// The verifier's log, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+impl VerdictRow {
+    /// A row about a program that is not judged yet.
+    #[must_use]
+    pub fn of(subject: Subject) -> Self {
+        Self {
+            subject,
+            ..Self::default()
+        }
+    }
+
+    /// A row about something that is no program.
+    #[must_use]
+    pub fn broken(subject: Subject, message: &str) -> Self {
+        Self {
+            subject,
+            verdict: "error",
+            why: Some("input"),
+            message: message.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// With a verdict, and its log if `log` asks for it.
+    #[must_use]
+    pub fn judged(mut self, verdict: &Verdict, log: bool) -> Self {
+        self.verdict = word(verdict.accepted);
+        self.errno = verdict.errno.map_or(0, |errno| errno.0);
+        self.message.clone_from(&verdict.message);
+        self.processed = Some(verdict.processed());
+        let statistics = verdict.statistics.as_ref();
+        self.total_states = statistics.map(|statistics| statistics.total_states);
+        self.peak_states = statistics.map(|statistics| statistics.peak_states);
+        self.time_us = statistics.and_then(|statistics| statistics.time_us);
+        self.log = log.then(|| verdict.log.clone());
+        self
+    }
+
+    /// With the place where it was refused.
+    #[must_use]
+    pub fn refused(mut self, reject: Option<&Reject>, program: &Program) -> Self {
+        self.refused = Some(Refused::at(reject.and_then(Reject::pc), program));
+        self
+    }
+
+    /// With the reason why the kernel did not judge.
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    #[must_use]
+    pub fn not_judged(mut self, none: &crate::kernel::NoVerdict) -> Self {
+        self.verdict = "error";
+        self.why = Some(none.kind.name());
+        self.errno = none.error.errno.0;
+        self.message = none.to_string();
+        self
+    }
+
+    /// Whether there is a verdict.
+    #[must_use]
+    pub fn is_judged(&self) -> bool {
+        self.verdict != "error"
+    }
+
+    /// Error number and message, as far as there are any.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.verdict {
+            "accept" => String::new(),
+            _ => reason(self.errno, &self.message),
+        }
+    }
+}
+
+/// An error number and a message, as far as there are any.
+pub(super) fn reason(errno: u16, message: &str) -> String {
+    match (errno, message) {
+        (0, message) => message.to_owned(),
+        (errno, "") => format!("{:?}", Errno(errno)),
+        (errno, message) => format!("{:?}: {message}", Errno(errno)),
+    }
+}
+
+/// The word for a verdict.
+pub(super) const fn word(accepted: bool) -> &'static str {
+    if accepted { "accept" } else { "reject" }
+}
+
+/// How many programs were accepted, rejected, and not judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct VerdictTally {
+    accepted: usize,
+    rejected: usize,
+    not_judged: usize,
+}
+
+impl VerdictTally {
+    /// Counts a row.
+    pub fn add(&mut self, row: &VerdictRow) {
+        match row.verdict {
+            "accept" => self.accepted += 1,
+            "reject" => self.rejected += 1,
+            _ => self.not_judged += 1,
+        }
+    }
+
+    /// Whether every program was accepted.
+    #[must_use]
+    pub const fn all_accepted(&self) -> bool {
+        self.rejected == 0 && self.not_judged == 0
+    }
+}
+
+impl fmt::Display for VerdictTally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} accepted, {} rejected, {} not judged",
+            self.accepted, self.rejected, self.not_judged
+        )
+    }
+}
