@@ -127,7 +127,7 @@ fn early_exits_are_edges() {
     let text = "r6 = r1\nr0 = *(u8 *)skb[0]\nr0 = 0\nexit";
     let main = of(ProgType::SocketFilter, text);
     assert_eq!(main.graph.successors(Pc(1)).collect::<Vec<_>>(), [Pc(2)]);
-    let code = crate::isa::Code::new(&slots(&format!("call pc+1\nexit\n{text}")));
+    let code = Code::new(&slots(&format!("call pc+1\nexit\n{text}")));
     let mut subs = [
         SubprogramInfo::new(Pc(0), Pc(2)),
         SubprogramInfo::new(Pc(2), Pc(6)),
