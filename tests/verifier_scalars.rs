@@ -92,7 +92,7 @@ fn the_kernel_knows_the_same_of_numbers() {
         return;
     }
     let seed = number("BPFLAB_SEED", 1);
-    let programs = number("BPFLAB_PROGRAMS", 300);
+    let programs = number("BPFLAB_PROGRAMS", 800);
     let (mut compared, mut differ) = (0, 0);
     for program in 0..programs {
         let mut random = Random(seed << 32 | program);
