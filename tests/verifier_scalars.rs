@@ -11,6 +11,8 @@ mod here;
 mod log;
 #[path = "scalars/program.rs"]
 mod program;
+#[path = "scalars/random.rs"]
+mod random;
 
 use bpflab::isa::encode;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
@@ -19,7 +21,8 @@ use bpflab::spec::ProgType;
 use bpflab::verifier::LogLevel;
 use bpflab::verifier::scalar::Scalar;
 
-use self::program::{FIRST, Made, Random, make};
+use self::program::{FIRST, Made, make};
+use self::random::Random;
 
 /// A number from the environment.
 fn number(name: &str, default: u64) -> u64 {
@@ -70,6 +73,15 @@ fn compare(made: &Made, log: &str) -> Result<usize, String> {
     walked.sort_unstable();
     if walked != made.walked {
         return Err(format!("walked {walked:?}, expected {:?}", made.walked));
+    }
+    let mut violations: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("REG INVARIANTS VIOLATION"))
+        .collect();
+    violations.sort_unstable();
+    if violations != made.violations {
+        let ours = &made.violations;
+        return Err(format!("violations {violations:#?}\nours {ours:#?}"));
     }
     Ok(compared)
 }

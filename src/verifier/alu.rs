@@ -10,7 +10,7 @@ use super::log::name::type_name;
 use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
-use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width};
+use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
 
@@ -171,20 +171,14 @@ impl Verifier<'_> {
         let var = Scalar::alu(op, width, &target.var, &other.var);
         let reg = self.reg_mut(dst);
         reg.var = var;
-        // `r2 = r1; r2 += 4`: both stay linked, four apart. As 32-bit numbers they are
-        // if the sum of 64 bits would not have been another.
-        let by = match op {
-            AluOp::Add | AluOp::Sub if !same_register => distance(op, width, &other.var),
-            _ => None,
-        };
-        let whole = width == Width::W64 || target.var.umax <= u64::from(u32::MAX);
-        match by {
-            Some(by) if whole && reg.id != 0 && reg.id & ADD_CONST == 0 => {
+        // `r2 = r1; r2 += 4`: both stay linked, four apart.
+        match added(op, width, &target.var, &other.var) {
+            Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
                 reg.id |= match width {
                     Width::W64 => ADD_CONST64,
                     Width::W32 => ADD_CONST32,
                 };
-                reg.off = by;
+                reg.off = delta;
             }
             _ => reg.unlink(),
         }
@@ -344,18 +338,18 @@ impl RegState {
     }
 }
 
-/// How far a known number that is added or subtracted takes another, if a link can hold
-/// that.
-fn distance(op: AluOp, width: Width, by: &Scalar) -> Option<i32> {
+/// The constant that an addition or subtraction adds, if the operand can be told again
+/// from the result: one of 32 bits must not have cut anything off.
+fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
     let by = match width {
-        Width::W64 => i32::try_from(by.value()?.cast_signed()).ok()?,
-        Width::W32 if by.umin32 == by.umax32 => by.umin32.cast_signed(),
-        Width::W32 => return None,
+        Width::W64 => i32::try_from(src.value()?.cast_signed()).ok()?,
+        Width::W32 if dst.umax > u64::from(u32::MAX) || !src.bits.low().is_const() => return None,
+        Width::W32 => low32(src.bits.low().min()).cast_signed(),
     };
-    if op == AluOp::Sub {
-        by.checked_neg()
-    } else {
-        Some(by)
+    match op {
+        AluOp::Add => Some(by),
+        AluOp::Sub => by.checked_neg(),
+        _ => None,
     }
 }
 

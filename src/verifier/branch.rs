@@ -285,24 +285,24 @@ fn sync_linked(state: &mut State, from: Reg, linked: LinkedSet) {
         if !reg.is_scalar() || reg.id & !ADD_CONST != known.id & !ADD_CONST {
             continue;
         }
-        // A distance as 32-bit numbers is none as 64-bit ones.
-        if (reg.id ^ known.id) & ADD_CONST == ADD_CONST {
+        let (this, that) = (reg.id & ADD_CONST, known.id & ADD_CONST);
+        if this != 0 && that != 0 && this != that {
+            // One was cut off at 32 bits, the other not.
             continue;
         }
-        let plain = (reg.id | known.id) & ADD_CONST == 0;
-        if plain || reg.off == known.off {
+        if this | that == 0 || reg.off == known.off {
             *reg = known;
         } else {
             let delta = i64::from(reg.off) - i64::from(known.off);
-            let delta = Scalar::constant(delta.cast_unsigned());
-            let width = match (reg.id | known.id) & ADD_CONST32 {
-                0 => Width::W64,
-                _ => Width::W32,
-            };
             let (id, off) = (reg.id, reg.off);
             *reg = known;
             (reg.id, reg.off) = (id, off);
-            reg.var = Scalar::alu(AluOp::Add, width, &known.var, &delta);
+            reg.var = if (this | that) & ADD_CONST32 == 0 {
+                known.var.add_const(delta)
+            } else {
+                let delta = Scalar::constant(delta.cast_unsigned());
+                Scalar::alu(AluOp::Add, Width::W32, &known.var, &delta)
+            };
         }
     }
 }

@@ -51,24 +51,24 @@ mod structure;
 pub mod tnum;
 mod verdict;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 
-use std::num::NonZeroU32;
-
-use crate::spec::limits::MAX_CPUS;
-pub use reject::Reject;
-pub use verdict::{LogLevel, Statistics, Verdict};
-
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::util::{Errno, Pc};
+use crate::spec::limits::MAX_CPUS;
+use crate::util::{Errno, MapId, Pc};
 use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
 use log::Log;
 use oracle::Trace;
 use oracle::record::{Function, Recorder};
+
+pub use facts::Through;
+pub use reject::Reject;
+pub use verdict::{LogLevel, Statistics, Verdict};
 
 /// How a program is verified.
 #[derive(Debug, Clone, Copy, Default)]
@@ -120,6 +120,18 @@ impl Verified {
     pub fn is_reachable(&self, pc: Pc) -> bool {
         self.facts.is_seen(pc)
     }
+
+    /// What a load, store or atomic goes through, if a path executes it.
+    #[must_use]
+    pub fn through(&self, pc: Pc) -> Option<Through> {
+        self.facts.through(pc)
+    }
+
+    /// The map that a call of a helper always gets.
+    #[must_use]
+    pub fn map_of_call(&self, pc: Pc) -> Option<MapId> {
+        self.facts.map_of_call(pc)
+    }
 }
 
 /// What a program is to helpers: its type, and what it attaches to by name.
@@ -161,23 +173,33 @@ fn caller_of(program: &Program) -> Caller<'_> {
 pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let start = Instant::now();
     let mut statistics = Statistics::default();
-    let mut log = String::new();
+    let mut log;
     let caller = caller_of(program);
     let mut checked_log = Log::new(options.log);
     let attach = || AttachTarget::resolve(program);
     let checked = structure::check(program, &caller, attach, &mut checked_log);
-    let outcome = checked.and_then(|(structure, attach)| {
-        let mut verifier = Verifier::new(program, caller, attach, structure, checked_log, *options);
-        verifier.log_live_registers();
-        let result = verifier.verify();
-        statistics = verifier.statistics();
-        let facts = std::mem::take(&mut verifier.facts);
-        log = verifier.log.into_text();
-        result.map(|()| Verified {
-            program: Arc::clone(program),
-            facts: Arc::new(facts),
-        })
-    });
+    let outcome = match checked {
+        Err(reject) => {
+            log = checked_log.into_text();
+            Err(reject)
+        }
+        Ok((structure, attach)) => {
+            let mut verifier =
+                Verifier::new(program, caller, attach, structure, checked_log, *options);
+            verifier.log_live_registers();
+            let result = verifier.verify();
+            statistics = verifier.statistics();
+            if result.is_ok() {
+                statistics.stack_depth = verifier.reported_depths();
+            }
+            let facts = std::mem::take(&mut verifier.facts);
+            log = verifier.log.into_text();
+            result.map(|()| Verified {
+                program: Arc::clone(program),
+                facts: Arc::new(facts),
+            })
+        }
+    };
     statistics.time_us = u64::try_from(start.elapsed().as_micros()).ok();
     let rejected = outcome.as_ref().err();
     if let Some(reject) = rejected
@@ -218,7 +240,9 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
     verifier.recorder = Some(Box::new(recorder));
     let result = verifier.verify();
     let recorder = verifier.recorder.take();
-    let mut recording = recorder.map(|recorder| recorder.recording).unwrap_or_default();
+    let mut recording = recorder
+        .map(|recorder| recorder.recording)
+        .unwrap_or_default();
     match result {
         Ok(()) => recording.complete = true,
         // It was too long: nothing is claimed of what it did not come to.

@@ -20,13 +20,13 @@ pub(crate) struct MapRef {
     pub inner: bool,
 }
 
-/// In an id: the register is the one of that id plus a constant, which is in `off`, as
-/// 64-bit numbers (`BPF_ADD_CONST64`).
-pub(crate) const ADD_CONST64: u32 = 1 << 31;
-/// The same, as 32-bit numbers (`BPF_ADD_CONST32`).
-pub(crate) const ADD_CONST32: u32 = 1 << 30;
-/// Either (`BPF_ADD_CONST`).
+/// In an id: the register is the one of that id plus a constant, which is in `off`
+/// (`BPF_ADD_CONST`).
 pub(crate) const ADD_CONST: u32 = ADD_CONST64 | ADD_CONST32;
+/// The constant was added in 64 bits.
+pub(crate) const ADD_CONST64: u32 = 1 << 31;
+/// The constant was added in 32 bits: what is above them is zero.
+pub(crate) const ADD_CONST32: u32 = 1 << 30;
 
 /// What a register holds (`enum bpf_reg_type`), with what belongs to the kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

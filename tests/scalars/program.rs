@@ -13,58 +13,7 @@ use bpflab::util::HelperId;
 use bpflab::verifier::scalar::Scalar;
 
 use super::log::Place;
-
-/// What a generator of random numbers must do here (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
-        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    /// A number of which the interesting ones are as likely as any.
-    fn imm(&mut self) -> i32 {
-        let bits = u32::try_from(self.next() >> 32).unwrap().cast_signed();
-        match self.below(8) {
-            0 => bits,
-            1 => bits >> 24,
-            2 => bits >> self.below(32),
-            3 => 1i32 << self.below(32),
-            4 => (1i32 << self.below(32)).wrapping_sub(1),
-            5 => self.pick(&[0, 1, -1, i32::MIN, i32::MAX, -2, 2, 255, -128]),
-            6 => bits & 0xff,
-            _ => bits & (bits >> 16),
-        }
-    }
-
-    fn wide(&mut self) -> u64 {
-        let bits = self.next();
-        match self.below(6) {
-            0 => bits,
-            1 => bits >> self.below(64),
-            2 => (bits.cast_signed() >> self.below(64)).cast_unsigned(),
-            3 => (1 << self.below(64)) - self.below(2),
-            4 => (bits >> 62) << 32 | bits & self.pick(&[0xff, 0x8000_00ff, 0x7fff_ffff]),
-            _ => (1 << self.pick(&[31, 32, 63])) + bits % 9 - 4,
-        }
-    }
-}
+use super::random::Random;
 
 /// The registers that are made up; the others are scratch.
 pub const FIRST: usize = 6;
@@ -79,6 +28,8 @@ pub struct Made {
     pub expected: BTreeMap<Place, Vec<Numbers>>,
     /// The instructions that are walked, in order of their slots.
     pub walked: Vec<usize>,
+    /// The lines about numbers that contradict themselves, sorted.
+    pub violations: Vec<String>,
 }
 
 struct Maker<'a> {
@@ -88,6 +39,7 @@ struct Maker<'a> {
     numbers: Numbers,
     expected: BTreeMap<Place, Vec<Numbers>>,
     walked: Vec<usize>,
+    violations: Vec<String>,
     /// Jumps whose other edge is put off to the end: index, slot and state.
     put_off: Vec<(usize, usize, Numbers)>,
     /// Where the walk took both of two numbers.
@@ -116,8 +68,6 @@ impl Link {
     }
 }
 
-const MOV: AluOp = AluOp::Mov;
-
 /// Makes a program of `length` steps up.
 pub fn make(random: &mut Random, length: usize) -> Made {
     let mut maker = Maker {
@@ -127,6 +77,7 @@ pub fn make(random: &mut Random, length: usize) -> Made {
         numbers: [Scalar::UNKNOWN; 4],
         expected: BTreeMap::new(),
         walked: Vec::new(),
+        violations: Vec::new(),
         put_off: Vec::new(),
         forked: None,
     };
@@ -157,8 +108,19 @@ impl Maker<'_> {
     /// Appends an instruction of which `which` gets a new value; unless the kernel
     /// finds it sane, only its bits are kept.
     fn set(&mut self, which: usize, insn: Insn, number: Scalar) {
-        self.numbers[which] = number.sanitized();
+        let context = match insn {
+            Insn::Load { .. } => "ldx",
+            Insn::LoadSx { .. } => "ldsx",
+            _ => "alu",
+        };
+        self.numbers[which] = self.sane(context, &number);
         self.emit(insn);
+    }
+
+    /// What the kernel goes on with.
+    fn sane(&mut self, context: &str, number: &Scalar) -> Scalar {
+        self.violations.extend(number.violation(context));
+        number.sanitized()
     }
 
     fn alu(&mut self, op: AluOp, width: Width, which: usize, src: Operand) {
@@ -173,7 +135,8 @@ impl Maker<'_> {
             let (slot, mut numbers) = (self.slot, self.numbers);
             numbers[which] = put_off;
             self.expect(Place::Edge(slot, slot), numbers);
-            numbers[which] = Scalar::alu(op, width, &put_off, &other).sanitized();
+            let late = Scalar::alu(op, width, &put_off, &other);
+            numbers[which] = self.sane("alu", &late);
             self.expect(Place::After(slot), numbers);
             self.forked = Some(slot);
             number = first;
@@ -195,7 +158,7 @@ impl Maker<'_> {
     fn fresh(&mut self, which: usize) {
         self.emit(Insn::Call(CallTarget::Helper(HelperId(7))));
         let insn = Insn::Alu {
-            op: MOV,
+            op: AluOp::Mov,
             width: Width::W64,
             dst: REGISTERS[which],
             src: Operand::Reg(Reg::R0),
@@ -300,7 +263,7 @@ impl Maker<'_> {
             Operand::Imm(if imm == 0 { 1 } else { imm })
         };
         self.alu(op, width, which, src);
-        if op == MOV {
+        if op == AluOp::Mov {
             self.unlink(which);
         }
     }
@@ -379,7 +342,7 @@ impl Maker<'_> {
         self.set(
             other,
             Insn::Alu {
-                op: MOV,
+                op: AluOp::Mov,
                 width: Width::W64,
                 dst: REGISTERS[other],
                 src: Operand::Reg(REGISTERS[which]),
@@ -436,16 +399,24 @@ impl Maker<'_> {
             Operand::Reg(reg) => before[reg.index() - FIRST],
             Operand::Imm(imm) => Scalar::constant(i64::from(imm).cast_unsigned()),
         };
-        let edge = |taken| {
+        let edge = |maker: &mut Self, taken| {
             let mut numbers = before;
+            let [first, second] = if taken {
+                ["true_reg1", "true_reg2"]
+            } else {
+                ["false_reg1", "false_reg2"]
+            };
             if other == Some(which) {
-                numbers[which] = Scalar::refine_same(op, width, &a, taken).sanitized();
+                let same = Scalar::refine_same(op, width, &a, taken);
+                let once = maker.sane(first, &same);
+                numbers[which] = maker.sane(second, &once);
                 return numbers;
             }
             let (a, b) = Scalar::refine(op, width, &a, &b, taken);
-            numbers[which] = a.sanitized();
+            numbers[which] = maker.sane(first, &a);
+            let b = maker.sane(second, &b);
             if let Some(other) = other {
-                numbers[other] = b.sanitized();
+                numbers[other] = b;
             }
             if let Some(link) = link {
                 numbers[link.register] = link.follow(&numbers[which]);
@@ -466,14 +437,15 @@ impl Maker<'_> {
             // One edge, and nothing is learnt.
             (Some(_), _) => self.emit(insn),
             (None, true) => {
-                self.numbers = edge(false);
+                self.numbers = edge(self, false);
                 self.emit(insn);
-                self.numbers = edge(true);
+                self.numbers = edge(self, true);
                 self.expect(Place::Edge(slot, slot + 3), self.numbers);
             }
             (None, false) => {
-                self.numbers = edge(false);
-                self.put_off.push((self.insns.len(), slot, edge(true)));
+                self.numbers = edge(self, false);
+                let other = edge(self, true);
+                self.put_off.push((self.insns.len(), slot, other));
                 self.emit(insn);
             }
         }
@@ -494,7 +466,7 @@ impl Maker<'_> {
     /// `r0 = 0; exit`.
     fn leave(&mut self) {
         self.emit(Insn::Alu {
-            op: MOV,
+            op: AluOp::Mov,
             width: Width::W64,
             dst: Reg::R0,
             src: Operand::Imm(0),
@@ -525,10 +497,12 @@ impl Maker<'_> {
             }
         }
         self.walked.sort_unstable();
+        self.violations.sort_unstable();
         Made {
             insns: self.insns,
             expected: self.expected,
             walked: self.walked,
+            violations: self.violations,
         }
     }
 }

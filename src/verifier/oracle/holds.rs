@@ -13,9 +13,7 @@ use crate::isa::Reg;
 use crate::spec::MapType;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::maps::Maps;
-use crate::verifier::reg::{
-    ADD_CONST, ADD_CONST32, AT_END, BEYOND_END, Kind, MapRef, RegState,
-};
+use crate::verifier::reg::{ADD_CONST, ADD_CONST32, AT_END, BEYOND_END, Kind, MapRef, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::State;
 

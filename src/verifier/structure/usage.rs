@@ -2,6 +2,9 @@
 
 use super::functions::SubprogramInfo;
 use super::model::{InsnInfo, Structure};
+use crate::isa::{CallTarget, Insn};
+use crate::spec::helpers::id;
+use crate::util::Pc;
 
 /// The use of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,11 +15,6 @@ pub(crate) struct Usage {
     pub is_cb: bool,
     /// It is called back after the program has ended.
     pub is_async_cb: bool,
-    /// A `may_goto` that can jump farther than to the next instruction was walked.
-    pub counts_loops: bool,
-    /// A `bpf_loop` was walked always with the same callback and without flags, so
-    /// that it becomes a loop of its own (`fit_for_inline`).
-    pub inlines_loop: bool,
     /// As [`SubprogramInfo::fastcall_stack_off`], until something else touches the
     /// stack below it.
     fastcall_stack_off: i16,
@@ -37,8 +35,6 @@ impl Usage {
             stack_depth: 0,
             is_cb: sub.is_exception_cb,
             is_async_cb: sub.is_exception_cb,
-            counts_loops: false,
-            inlines_loop: false,
             fastcall_stack_off: sub.fastcall_stack_off,
         }
     }
@@ -50,20 +46,6 @@ impl Usage {
         if i32::from(self.fastcall_stack_off) > off && !info.fastcall_pattern {
             self.fastcall_stack_off = NO_PATTERN;
         }
-    }
-
-    /// The bytes of stack that the statistics show for an accepted program: with those
-    /// that rewritten instructions take (`optimize_bpf_loop`, `do_misc_fixups`), which
-    /// no limit is checked for.
-    pub(crate) fn reported_depth(&self) -> u32 {
-        let mut depth = self.stack_depth;
-        if self.inlines_loop {
-            depth = depth.next_multiple_of(8) + INLINED_LOOP_STACK;
-        }
-        if self.counts_loops {
-            depth += MAY_GOTO_STACK;
-        }
-        depth
     }
 }
 
@@ -79,6 +61,50 @@ impl Structure {
             if removes {
                 usage.stack_depth = u32::from(usage.fastcall_stack_off.unsigned_abs());
             }
+        }
+    }
+
+    /// The bytes of stack that the statistics show for an accepted program. Code that
+    /// was never walked is gone by then, functions with it, and rewritten instructions
+    /// have taken stack that no limit is checked for (`opt_remove_dead_code`,
+    /// `optimize_bpf_loop`, `do_misc_fixups`).
+    ///
+    /// `seen` says whether an instruction was walked, `plain_loop` whether a call of
+    /// `bpf_loop` always had the same callback and no flags, so that it is inlined.
+    pub(crate) fn reported_depths(
+        &self,
+        usage: &[Usage],
+        seen: impl Fn(Pc) -> bool,
+        plain_loop: impl Fn(Pc) -> bool,
+    ) -> Vec<u32> {
+        let is_loop = |pc| self.code.insn(pc) == Some(Insn::Call(CallTarget::Helper(id::r#loop)));
+        let mut depths = Vec::with_capacity(usage.len());
+        for (sub, usage) in self.subprograms.iter().zip(usage) {
+            let slots = || sub.range().map(Pc::from_index);
+            if !slots().any(&seen) {
+                continue;
+            }
+            let mut depth = usage.stack_depth;
+            if slots().any(|pc| is_loop(pc) && seen(pc) && plain_loop(pc)) {
+                depth = depth.next_multiple_of(8) + INLINED_LOOP_STACK;
+            }
+            if slots().any(|pc| seen(pc) && self.counts_loops(pc, &seen)) {
+                depth += MAY_GOTO_STACK;
+            }
+            depths.push(depth);
+        }
+        depths
+    }
+
+    /// Whether the instruction is a `may_goto` that leads elsewhere than to what
+    /// follows once dead code is gone.
+    fn counts_loops(&self, pc: Pc, seen: impl Fn(Pc) -> bool) -> bool {
+        match self.code.insn(pc) {
+            Some(Insn::MayGoto { off }) => match u32::try_from(off) {
+                Ok(off) => (1..=off).any(|step| seen(Pc(pc.0 + step))),
+                Err(_) => true,
+            },
+            _ => false,
         }
     }
 }
