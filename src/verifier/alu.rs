@@ -147,7 +147,7 @@ impl Verifier<'_> {
                         EACCES,
                         "R{} pointer {} pointer prohibited",
                         dst.number(),
-                        op.symbol()
+                        operator(op)
                     );
                 }
                 self.set_unknown(dst);
@@ -282,12 +282,12 @@ impl Verifier<'_> {
             AluOp::And | AluOp::Or | AluOp::Xor => reject!(
                 EACCES,
                 "R{at} bitwise operator {} on pointer prohibited",
-                op.symbol()
+                operator(op)
             ),
             _ => reject!(
                 EACCES,
                 "R{at} pointer arithmetic with {} operator prohibited",
-                op.symbol()
+                operator(op)
             ),
         }
         // Pointers carry no 32-bit bounds.
@@ -444,4 +444,14 @@ fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
         reject!(EINVAL, "value {min} makes {name} pointer be out of bounds");
     }
     Ok(())
+}
+
+/// The operator as messages name it: by the bits of the opcode, which division has in
+/// common with signed division.
+const fn operator(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Sdiv => AluOp::Div.symbol(),
+        AluOp::Smod => AluOp::Mod.symbol(),
+        op => op.symbol(),
+    }
 }

@@ -23,7 +23,7 @@ impl Verifier<'_> {
     pub(crate) fn check_global_call(&mut self, subprogram: u32) -> Checked {
         let matched = self.check_call_types(subprogram);
         if let Err(why) = &matched
-            && why.errno() == Errno::EFAULT
+            && matches!(why.errno(), Errno::EFAULT | Errno::ENOTSUPP)
         {
             return matched;
         }
