@@ -174,6 +174,19 @@ impl Verifier<'_> {
                 a.size
             );
         }
+        let field = object
+            .zip(u32::try_from(off).ok())
+            .and_then(|(object, off)| Some((object.layout().at(off)?, off)));
+        if let Some((field, off)) = field
+            && field.element.size() == 8
+            && field.offset != off
+        {
+            // It is allowed, but then the kernel can't make a load of its own from it.
+            reject!(
+                EFAULT,
+                "verifier bug: error during ctx access conversion (0)"
+            );
+        }
         Ok(())
     }
 
