@@ -42,6 +42,7 @@ impl Verifier<'_> {
         };
         self.pc = start;
         self.touch_all();
+        self.log_restart();
         self.set_arguments(number)?;
         self.liveness.reset_current();
         self.walk()?;
@@ -206,7 +207,9 @@ impl Verifier<'_> {
             } => {
                 self.check_store_release(Place { base, off, size }, src)?;
             }
-            Insn::LoadPacket { index, .. } => self.check_packet_load(index)?,
+            Insn::LoadPacket { index, .. } => {
+                return Ok(Next::At(self.check_packet_load(index, next)?));
+            }
             Insn::Jump { .. } | Insn::JumpLong { .. } => {
                 self.counts.jumps += 1;
                 return Ok(Next::At(target(&insn, pc)));

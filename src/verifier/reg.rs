@@ -22,7 +22,11 @@ pub(crate) struct MapRef {
 
 /// In an id: the register is the one of that id plus a constant, which is in `off`
 /// (`BPF_ADD_CONST`).
-pub(crate) const ADD_CONST: u32 = 1 << 31;
+pub(crate) const ADD_CONST: u32 = ADD_CONST64 | ADD_CONST32;
+/// The constant was added in 64 bits.
+pub(crate) const ADD_CONST64: u32 = 1 << 31;
+/// The constant was added in 32 bits: what is above them is zero.
+pub(crate) const ADD_CONST32: u32 = 1 << 30;
 
 /// What a register holds (`enum bpf_reg_type`), with what belongs to the kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,14 +2,20 @@
 
 use crate::isa::Reg;
 use crate::spec::Traits;
+use crate::util::Pc;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::Kind;
+use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, reject};
 
 impl Verifier<'_> {
-    /// `r0 = *(uN *)skb[index + off]`. A load past the packet's end leaves the program,
-    /// so nothing may be held.
-    pub(in crate::verifier) fn check_packet_load(&mut self, index: Option<Reg>) -> Checked {
+    /// `r0 = *(uN *)skb[index + off]`; where the walk goes on. A load past the packet's end
+    /// leaves the function with 0, so nothing may be held, and the caller of a function
+    /// has to expect that.
+    pub(in crate::verifier) fn check_packet_load(
+        &mut self,
+        index: Option<Reg>,
+        next: Pc,
+    ) -> Checked<Pc> {
         let traits = self.program.prog_type.info().traits;
         if !traits.contains(Traits::LEGACY_LOADS) {
             reject!(
@@ -32,6 +38,11 @@ impl Verifier<'_> {
         }
         self.forget_caller_saved();
         self.set_unknown(Reg::R0);
-        Ok(())
+        if self.state.current() == 0 {
+            return Ok(next);
+        }
+        self.fork(next, self.pc)?;
+        self.set_reg(Reg::R0, RegState::constant(0));
+        self.check_return()
     }
 }
