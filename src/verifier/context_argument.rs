@@ -1,7 +1,7 @@
 //! The arguments of a kernel function as a program finds them in its context: an array
 //! of `u64`, of which BTF says what each is (`btf_ctx_access`, `kernel/bpf/btf.c`).
 
-use super::attach_target::{AttachTarget, kind_name};
+use super::attach_target::{AttachTarget, kind_name, shown_name};
 use super::reject::{Checked, reject};
 use crate::btf::{Kind, Type};
 use crate::program::Program;
@@ -96,7 +96,7 @@ pub(super) fn at(
         reject!(
             EACCES,
             "func '{name}' arg{number} '{}' has type {}. Only pointer access is allowed",
-            ty.name(),
+            shown_name(ty),
             kind_name(ty.kind())
         );
     }
