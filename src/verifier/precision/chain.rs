@@ -118,7 +118,7 @@ impl Chain<'_> {
             // The second slot of a 64-bit immediate is nothing to go back over.
             if walked && let Some(insn) = code.insn(pc) {
                 if let Some(trodden) = &mut trodden
-                    && trodden.visit(pc, steps.len(), marks, code.len())
+                    && trodden.visit(pc, steps, state.history.len(), marks)
                 {
                     return Ok(Way::Done);
                 }

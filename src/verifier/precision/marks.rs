@@ -33,8 +33,10 @@ impl Marks {
     /// Those of the current frame, if there are none in others.
     pub(super) fn only_here(&self) -> Option<(u16, u64)> {
         let here = (self.regs(self.frame), self.slots(self.frame));
+        let others = |frame: &usize| *frame != self.frame;
         let elsewhere = (0..MAX_CALL_FRAMES)
-            .any(|frame| frame != self.frame && (self.regs[frame] != 0 || self.slots[frame] != 0));
+            .filter(others)
+            .any(|frame| self.regs[frame] != 0 || self.slots[frame] != 0);
         (!elsewhere).then_some(here)
     }
 

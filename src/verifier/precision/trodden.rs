@@ -3,19 +3,23 @@
 //! The kernel goes back from each instruction that needs a number, through every
 //! instruction since the last kept state: the square of their number, on a long
 //! straight line. But the way back from an instruction depends only on what is wanted
-//! there, and more wanted never leads to less; so if all of it was wanted there
-//! before, the way has been gone. What is found is the same.
+//! there; and what comes of two things wanted is what comes of the one and what comes
+//! of the other. So if each of them was wanted there before, the way has been gone, and
+//! what is found is the same.
+//!
+//! Remembered is what was wanted at the steps of the history, of which a loop has one
+//! in each round, and at the instructions since the last step, which stand in a row.
 
 use super::marks::Marks;
 use crate::util::Pc;
+use crate::verifier::state::Step;
 
 /// What was wanted at an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     /// When: [`Trodden::epoch`].
     epoch: u32,
-    /// Steps of the history before it. With the instruction, it names a place on the
-    /// way: between two steps lie instructions in a row.
+    /// How many steps of the history lie before it.
     steps: u32,
     regs: u16,
     slots: u64,
@@ -24,7 +28,10 @@ struct Entry {
 /// What was wanted where, on the way that the walk has come since the last kept state.
 #[derive(Debug, Default)]
 pub(crate) struct Trodden {
-    entries: Vec<Entry>,
+    /// At the instruction of each step.
+    at_steps: Vec<Entry>,
+    /// At each instruction.
+    at_insns: Vec<Entry>,
     epoch: u32,
 }
 
@@ -33,36 +40,45 @@ impl Trodden {
     pub(crate) fn forget(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
-            self.entries.clear();
+            self.at_steps.clear();
+            self.at_insns.clear();
         }
     }
 
-    /// Whether these were all wanted behind this instruction before, in a program of so
-    /// many slots. They are from now on.
-    pub(super) fn visit(&mut self, pc: Pc, steps: usize, marks: &Marks, slots: usize) -> bool {
-        let Some((regs, stack)) = marks.only_here() else {
+    /// Whether each of these was wanted behind this instruction before; it is from now
+    /// on. Before it lie `earlier` steps of `all`.
+    pub(super) fn visit(&mut self, pc: Pc, earlier: &[Step], all: usize, marks: &Marks) -> bool {
+        let (entries, at) = if earlier.last().is_some_and(|step| step.pc == pc) {
+            (&mut self.at_steps, earlier.len())
+        } else if earlier.len() == all {
+            (&mut self.at_insns, pc.index())
+        } else {
             return false;
         };
-        if self.entries.len() < slots {
-            self.entries.resize(slots, Entry::default());
-            self.epoch = self.epoch.max(1);
+        let Some((regs, slots)) = marks.only_here() else {
+            return false;
+        };
+        if entries.len() <= at {
+            entries.resize(at + 1, Entry::default());
         }
-        let (epoch, steps) = (self.epoch, u32::try_from(steps).unwrap_or(u32::MAX));
-        let Some(entry) = self.entries.get_mut(pc.index()) else {
+        let Some(entry) = entries.get_mut(at) else {
             return false;
         };
+        // An epoch of 0 is that of no entry.
+        let epoch = self.epoch.wrapping_add(1);
+        let steps = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
         if (entry.epoch, entry.steps) != (epoch, steps) {
             *entry = Entry {
                 epoch,
                 steps,
                 regs,
-                slots: stack,
+                slots,
             };
             return false;
         }
-        let known = regs & !entry.regs == 0 && stack & !entry.slots == 0;
+        let known = regs & !entry.regs == 0 && slots & !entry.slots == 0;
         entry.regs |= regs;
-        entry.slots |= stack;
+        entry.slots |= slots;
         known
     }
 }
@@ -70,6 +86,7 @@ impl Trodden {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verifier::state::LinkedSet;
 
     fn marks(slots: &[usize]) -> Marks {
         let mut marks = Marks::new(0);
@@ -79,18 +96,49 @@ mod tests {
         marks
     }
 
+    fn steps(pcs: &[u32]) -> Vec<Step> {
+        let step = |pc: &u32| Step {
+            pc: Pc(*pc),
+            prev: Pc(0),
+            stack: None,
+            stack_operands: (false, false),
+            linked: LinkedSet::default(),
+        };
+        pcs.iter().map(step).collect()
+    }
+
     #[test]
     fn a_way_is_gone_once() {
         let mut trodden = Trodden::default();
-        assert!(!trodden.visit(Pc(3), 1, &marks(&[1]), 9));
-        assert!(trodden.visit(Pc(3), 1, &marks(&[1]), 9));
-        assert!(
-            !trodden.visit(Pc(3), 1, &marks(&[1, 2]), 9),
-            "more is wanted"
-        );
-        assert!(trodden.visit(Pc(3), 1, &marks(&[2]), 9));
-        assert!(!trodden.visit(Pc(3), 2, &marks(&[2]), 9), "another time");
+        let steps = steps(&[2]);
+        let mut visit = |wanted: &[usize]| trodden.visit(Pc(3), &steps, 1, &marks(wanted));
+        assert!(!visit(&[1]) && visit(&[1]));
+        assert!(!visit(&[1, 2]), "more is wanted");
+        assert!(visit(&[2]));
         trodden.forget();
-        assert!(!trodden.visit(Pc(3), 2, &marks(&[2]), 9), "another way");
+        assert!(
+            !trodden.visit(Pc(3), &steps, 1, &marks(&[2])),
+            "another way"
+        );
+    }
+
+    /// A loop from 2 to 5: every round is another place.
+    #[test]
+    fn rounds_are_told_apart() {
+        let mut trodden = Trodden::default();
+        let steps = steps(&[2, 2, 2]);
+        let wanted = marks(&[1]);
+        for round in 1..=3 {
+            assert!(!trodden.visit(Pc(2), &steps[..round], 3, &wanted));
+        }
+        for round in 1..=3 {
+            assert!(trodden.visit(Pc(2), &steps[..round], 3, &wanted));
+        }
+        assert!(!trodden.visit(Pc(4), &steps, 3, &wanted));
+        assert!(
+            !trodden.visit(Pc(4), &steps[..2], 3, &wanted),
+            "not in the last row"
+        );
+        assert!(trodden.visit(Pc(4), &steps, 3, &wanted));
     }
 }

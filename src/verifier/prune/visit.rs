@@ -41,7 +41,9 @@ impl Verifier<'_> {
         // In a loop, the states of most rounds help nobody.
         let rare = !force && jumps < 20 && processed < 100;
 
-        self.clean_kept(pc);
+        if self.recorder.is_none() {
+            self.clean_kept(pc);
+        }
         match self.find(pc, rare, &mut add) {
             Found::Covered { by, looping } => {
                 self.arena.kept_mut(by).hits += 1;
@@ -143,10 +145,18 @@ impl Verifier<'_> {
 
     fn is_covered(&mut self, id: StateId, closeness: Closeness) -> bool {
         let mut ids = self.arena.take_ids(self.last_id);
-        let mut comparison = Comparison {
-            insns: &self.structure.insns,
-            ids: &mut ids,
-            closeness,
+        let mut comparison = match self.recorder {
+            None => Comparison {
+                insns: &self.structure.insns,
+                ids: &mut ids,
+                closeness,
+            },
+            // What is recorded is to hold of registers too that are never read again.
+            Some(_) => Comparison {
+                insns: &[],
+                ids: &mut ids,
+                closeness: Closeness::RangeWithin,
+            },
         };
         let covered = comparison.states(self.arena.get(id), &self.state);
         self.arena.return_ids(&mut ids);
