@@ -71,6 +71,15 @@ fn compare(made: &Made, log: &str) -> Result<usize, String> {
     if walked != made.walked {
         return Err(format!("walked {walked:?}, expected {:?}", made.walked));
     }
+    let mut violations: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("REG INVARIANTS VIOLATION"))
+        .collect();
+    violations.sort_unstable();
+    if violations != made.violations {
+        let ours = &made.violations;
+        return Err(format!("violations {violations:#?}\nours {ours:#?}"));
+    }
     Ok(compared)
 }
 

@@ -7,10 +7,10 @@
 
 use super::env::Verifier;
 use super::log::name::type_name;
-use super::reg::{ADD_CONST, Kind, RegState};
+use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
-use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width};
+use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
 
@@ -171,13 +171,12 @@ impl Verifier<'_> {
         let reg = self.reg_mut(dst);
         reg.var = var;
         // `r2 = r1; r2 += 4`: both stay linked, four apart.
-        let delta = match (op, width) {
-            (AluOp::Add, Width::W64) if !same_register => other.var.value(),
-            _ => None,
-        };
-        match delta.and_then(|delta| i32::try_from(delta).ok()) {
-            Some(delta) if reg.id != 0 && reg.id & ADD_CONST == 0 => {
-                reg.id |= ADD_CONST;
+        match added(op, width, &target.var, &other.var) {
+            Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
+                reg.id |= match width {
+                    Width::W64 => ADD_CONST64,
+                    Width::W32 => ADD_CONST32,
+                };
                 reg.off = delta;
             }
             _ => reg.unlink(),
@@ -335,6 +334,21 @@ impl RegState {
     pub(super) fn unlink(&mut self) {
         self.id = 0;
         self.off = 0;
+    }
+}
+
+/// The constant that an addition or subtraction adds, if the operand can be told again
+/// from the result: one of 32 bits must not have cut anything off.
+fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
+    let by = match width {
+        Width::W64 => i32::try_from(src.value()?.cast_signed()).ok()?,
+        Width::W32 if dst.umax > u64::from(u32::MAX) || !src.bits.low().is_const() => return None,
+        Width::W32 => low32(src.bits.low().min()).cast_signed(),
+    };
+    match op {
+        AluOp::Add => Some(by),
+        AluOp::Sub => by.checked_neg(),
+        _ => None,
     }
 }
 

@@ -6,11 +6,11 @@
 
 use super::env::Verifier;
 use super::maps::{FieldKind, Maps};
-use super::reg::{ADD_CONST, Kind, MapRef, RegState};
+use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
 use super::reject::Checked;
 use super::scalar::Scalar;
 use super::state::{Linked, LinkedSet, State};
-use crate::isa::{JumpOp, Operand, Reg, Width};
+use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
 use crate::spec::MapType;
 use crate::spec::helpers::TypeFlags;
 use crate::util::Pc;
@@ -119,17 +119,6 @@ impl Verifier<'_> {
             }
             if left.id != 0 {
                 sync_linked(state, dst, linked);
-            }
-        }
-        let current = self.state.current();
-        for link in linked.iter() {
-            if usize::from(link.frame) != current {
-                continue;
-            }
-            if link.is_reg {
-                self.touched.regs |= 1 << link.at;
-            } else {
-                self.touched.slots |= 1 << link.at;
             }
         }
     }
@@ -296,15 +285,24 @@ fn sync_linked(state: &mut State, from: Reg, linked: LinkedSet) {
         if !reg.is_scalar() || reg.id & !ADD_CONST != known.id & !ADD_CONST {
             continue;
         }
-        let plain = (reg.id | known.id) & ADD_CONST == 0;
-        if plain || reg.off == known.off {
+        let (this, that) = (reg.id & ADD_CONST, known.id & ADD_CONST);
+        if this != 0 && that != 0 && this != that {
+            // One was cut off at 32 bits, the other not.
+            continue;
+        }
+        if this | that == 0 || reg.off == known.off {
             *reg = known;
         } else {
             let delta = i64::from(reg.off) - i64::from(known.off);
             let (id, off) = (reg.id, reg.off);
             *reg = known;
             (reg.id, reg.off) = (id, off);
-            reg.var = known.var.add_const(delta);
+            reg.var = if (this | that) & ADD_CONST32 == 0 {
+                known.var.add_const(delta)
+            } else {
+                let delta = Scalar::constant(delta.cast_unsigned());
+                Scalar::alu(AluOp::Add, Width::W32, &known.var, &delta)
+            };
         }
     }
 }

@@ -162,6 +162,14 @@ impl<'p> Verifier<'p> {
         }
     }
 
+    /// The stack of each function as the statistics of an accepted program show it.
+    pub(super) fn reported_depths(&self) -> Vec<u32> {
+        let seen = |pc| self.facts.is_seen(pc);
+        let plain_loop = |pc| self.facts.may_be_plain_loop(pc);
+        self.structure
+            .reported_depths(&self.usage, seen, plain_loop)
+    }
+
     /// The program's instructions.
     pub(crate) fn code(&self) -> &Code {
         &self.structure.code

@@ -42,6 +42,7 @@ impl Verifier<'_> {
         };
         self.pc = start;
         self.touch_all();
+        self.log_restart();
         self.set_arguments(number)?;
         self.liveness.reset_current();
         self.walk()?;

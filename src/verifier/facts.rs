@@ -5,7 +5,36 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::util::Pc;
+use crate::util::{MapId, Pc};
+
+/// What a load, store or atomic goes through, the same on every path that executes it.
+///
+/// Pruning preserves it: a kept state covers another only where pointers are of one
+/// kind, into one map, and those to a stack or the context have one offset
+/// (`regsafe`, `kernel/bpf/verifier.c`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// The stack of the function itself, at this offset from the frame pointer, the
+    /// instruction's own included.
+    Stack {
+        /// Below zero.
+        off: i32,
+    },
+    /// The context at this offset, the instruction's own included.
+    Context {
+        /// From the context's start.
+        off: i32,
+    },
+    /// A value of this map, at any offset.
+    MapValue {
+        /// One of the program's maps.
+        map: MapId,
+    },
+    /// The packet, at any offset.
+    Packet,
+    /// Something else, or not the same on all paths.
+    Other,
+}
 
 /// Facts about instructions.
 #[derive(Debug, Default)]
@@ -15,6 +44,10 @@ pub(crate) struct Facts {
     /// For each call of `bpf_loop` that was walked, the function that it calls, if that
     /// is the same on all paths and the flags are 0 on all.
     loops: FxHashMap<Pc, Option<u32>>,
+    /// What each load and store goes through.
+    through: Vec<Option<Through>>,
+    /// For each call of a helper that takes a map, which one if it is always the same.
+    maps: FxHashMap<Pc, Option<MapId>>,
 }
 
 impl Facts {
@@ -22,6 +55,8 @@ impl Facts {
         Self {
             seen: vec![false; slots],
             loops: FxHashMap::default(),
+            through: vec![None; slots],
+            maps: FxHashMap::default(),
         }
     }
 
@@ -49,5 +84,55 @@ impl Facts {
         if *known != callback {
             *known = None;
         }
+    }
+
+    /// A path walks a load or store that goes through this.
+    pub(crate) fn see_access(&mut self, pc: Pc, through: Through) {
+        if let Some(known) = self.through.get_mut(pc.index()) {
+            let known = known.get_or_insert(through);
+            if *known != through {
+                *known = Through::Other;
+            }
+        }
+    }
+
+    /// What a load or store goes through; none for one that no path executes.
+    pub(crate) fn through(&self, pc: Pc) -> Option<Through> {
+        self.through.get(pc.index()).copied().flatten()
+    }
+
+    /// A path walks a call of a helper with this map. (Two pointers to maps are equal
+    /// states only if they are to the same map.)
+    pub(crate) fn see_map(&mut self, pc: Pc, map: Option<MapId>) {
+        let known = self.maps.entry(pc).or_insert(map);
+        if *known != map {
+            *known = None;
+        }
+    }
+
+    /// The map that a call of a helper always gets.
+    pub(crate) fn map_of_call(&self, pc: Pc) -> Option<MapId> {
+        self.maps.get(&pc).copied().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_between_paths_is_no_fact() {
+        let mut facts = Facts::new(2);
+        facts.see_access(Pc(0), Through::Stack { off: -8 });
+        assert_eq!(facts.through(Pc(0)), Some(Through::Stack { off: -8 }));
+        facts.see_access(Pc(0), Through::Stack { off: -16 });
+        facts.see_access(Pc(0), Through::Stack { off: -16 });
+        assert_eq!(facts.through(Pc(0)), Some(Through::Other));
+        assert_eq!(facts.through(Pc(1)), None);
+        facts.see_map(Pc(1), Some(MapId(3)));
+        assert_eq!(facts.map_of_call(Pc(1)), Some(MapId(3)));
+        facts.see_map(Pc(1), None);
+        facts.see_map(Pc(1), Some(MapId(3)));
+        assert_eq!(facts.map_of_call(Pc(1)), None);
     }
 }

@@ -60,10 +60,11 @@ pub use verdict::{LogLevel, Statistics, Verdict};
 
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::util::Pc;
+use crate::util::{MapId, Pc};
 use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
+pub use facts::Through;
 use log::Log;
 
 /// How a program is verified.
@@ -116,6 +117,18 @@ impl Verified {
     pub fn is_reachable(&self, pc: Pc) -> bool {
         self.facts.is_seen(pc)
     }
+
+    /// What a load, store or atomic goes through, if a path executes it.
+    #[must_use]
+    pub fn through(&self, pc: Pc) -> Option<Through> {
+        self.facts.through(pc)
+    }
+
+    /// The map that a call of a helper always gets.
+    #[must_use]
+    pub fn map_of_call(&self, pc: Pc) -> Option<MapId> {
+        self.facts.map_of_call(pc)
+    }
 }
 
 /// What a program is to helpers: its type, and what it attaches to by name.
@@ -157,22 +170,33 @@ fn caller_of(program: &Program) -> Caller<'_> {
 pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let start = Instant::now();
     let mut statistics = Statistics::default();
-    let mut log = String::new();
+    let mut log;
     let caller = caller_of(program);
     let mut checked_log = Log::new(options.log);
-    let checked = structure::check(program, &caller, &mut checked_log);
-    let outcome = checked.and_then(|structure| {
-        let attach = AttachTarget::resolve(program)?;
-        let mut verifier = Verifier::new(program, caller, attach, structure, checked_log, *options);
-        let result = verifier.verify();
-        statistics = verifier.statistics();
-        let facts = std::mem::take(&mut verifier.facts);
-        log = verifier.log.into_text();
-        result.map(|()| Verified {
-            program: Arc::clone(program),
-            facts: Arc::new(facts),
-        })
-    });
+    let attach = || AttachTarget::resolve(program);
+    let checked = structure::check(program, &caller, attach, &mut checked_log);
+    let outcome = match checked {
+        Err(reject) => {
+            log = checked_log.into_text();
+            Err(reject)
+        }
+        Ok((structure, attach)) => {
+            let mut verifier =
+                Verifier::new(program, caller, attach, structure, checked_log, *options);
+            verifier.log_live_registers();
+            let result = verifier.verify();
+            statistics = verifier.statistics();
+            if result.is_ok() {
+                statistics.stack_depth = verifier.reported_depths();
+            }
+            let facts = std::mem::take(&mut verifier.facts);
+            log = verifier.log.into_text();
+            result.map(|()| Verified {
+                program: Arc::clone(program),
+                facts: Arc::new(facts),
+            })
+        }
+    };
     statistics.time_us = u64::try_from(start.elapsed().as_micros()).ok();
     let rejected = outcome.as_ref().err();
     if let Some(reject) = rejected

@@ -22,7 +22,11 @@ pub(crate) struct MapRef {
 
 /// In an id: the register is the one of that id plus a constant, which is in `off`
 /// (`BPF_ADD_CONST`).
-pub(crate) const ADD_CONST: u32 = 1 << 31;
+pub(crate) const ADD_CONST: u32 = ADD_CONST64 | ADD_CONST32;
+/// The constant was added in 64 bits.
+pub(crate) const ADD_CONST64: u32 = 1 << 31;
+/// The constant was added in 32 bits: what is above them is zero.
+pub(crate) const ADD_CONST32: u32 = 1 << 30;
 
 /// What a register holds (`enum bpf_reg_type`), with what belongs to the kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +71,8 @@ pub(crate) enum Kind {
     Buf,
     /// A subprogram, by number.
     Func { subprogram: u32 },
+    /// A dynamic pointer that a callback gets.
+    Dynptr,
 }
 
 /// The range of a packet pointer that is known to be at the end
@@ -226,7 +232,10 @@ impl RegState {
     /// Whether a spilled register of this kind can be filled again as what it was
     /// (`is_spillable_regtype`).
     pub(crate) fn is_spillable(&self) -> bool {
-        !matches!(self.kind, Kind::NotInit | Kind::Scalar | Kind::TpBuffer)
+        !matches!(
+            self.kind,
+            Kind::NotInit | Kind::Scalar | Kind::TpBuffer | Kind::Dynptr
+        )
     }
 }
 

@@ -92,12 +92,6 @@ impl Frame {
             .iter_mut()
             .chain(spilled.map(|slot| &mut slot.reg))
     }
-
-    /// Every register and every spilled one.
-    pub(crate) fn all_regs(&self) -> impl Iterator<Item = &RegState> {
-        let spilled = self.stack.iter().filter(|slot| slot.is_spill());
-        self.regs.iter().chain(spilled.map(|slot| &slot.reg))
-    }
 }
 
 /// Something acquired and to be given back (`struct bpf_reference_state`).

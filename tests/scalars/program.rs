@@ -79,6 +79,8 @@ pub struct Made {
     pub expected: BTreeMap<Place, Vec<Numbers>>,
     /// The instructions that are walked, in order of their slots.
     pub walked: Vec<usize>,
+    /// The lines about numbers that contradict themselves, sorted.
+    pub violations: Vec<String>,
 }
 
 struct Maker<'a> {
@@ -88,6 +90,7 @@ struct Maker<'a> {
     numbers: Numbers,
     expected: BTreeMap<Place, Vec<Numbers>>,
     walked: Vec<usize>,
+    violations: Vec<String>,
     /// Jumps whose other edge is put off to the end: index, slot and state.
     put_off: Vec<(usize, usize, Numbers)>,
     /// Where the walk took both of two numbers.
@@ -127,6 +130,7 @@ pub fn make(random: &mut Random, length: usize) -> Made {
         numbers: [Scalar::UNKNOWN; 4],
         expected: BTreeMap::new(),
         walked: Vec::new(),
+        violations: Vec::new(),
         put_off: Vec::new(),
         forked: None,
     };
@@ -157,8 +161,19 @@ impl Maker<'_> {
     /// Appends an instruction of which `which` gets a new value; unless the kernel
     /// finds it sane, only its bits are kept.
     fn set(&mut self, which: usize, insn: Insn, number: Scalar) {
-        self.numbers[which] = number.sanitized();
+        let context = match insn {
+            Insn::Load { .. } => "ldx",
+            Insn::LoadSx { .. } => "ldsx",
+            _ => "alu",
+        };
+        self.numbers[which] = self.sane(context, &number);
         self.emit(insn);
+    }
+
+    /// What the kernel goes on with.
+    fn sane(&mut self, context: &str, number: &Scalar) -> Scalar {
+        self.violations.extend(number.violation(context));
+        number.sanitized()
     }
 
     fn alu(&mut self, op: AluOp, width: Width, which: usize, src: Operand) {
@@ -173,7 +188,8 @@ impl Maker<'_> {
             let (slot, mut numbers) = (self.slot, self.numbers);
             numbers[which] = put_off;
             self.expect(Place::Edge(slot, slot), numbers);
-            numbers[which] = Scalar::alu(op, width, &put_off, &other).sanitized();
+            let late = Scalar::alu(op, width, &put_off, &other);
+            numbers[which] = self.sane("alu", &late);
             self.expect(Place::After(slot), numbers);
             self.forked = Some(slot);
             number = first;
@@ -436,16 +452,24 @@ impl Maker<'_> {
             Operand::Reg(reg) => before[reg.index() - FIRST],
             Operand::Imm(imm) => Scalar::constant(i64::from(imm).cast_unsigned()),
         };
-        let edge = |taken| {
+        let edge = |maker: &mut Self, taken| {
             let mut numbers = before;
+            let [first, second] = if taken {
+                ["true_reg1", "true_reg2"]
+            } else {
+                ["false_reg1", "false_reg2"]
+            };
             if other == Some(which) {
-                numbers[which] = Scalar::refine_same(op, width, &a, taken).sanitized();
+                let same = Scalar::refine_same(op, width, &a, taken);
+                let once = maker.sane(first, &same);
+                numbers[which] = maker.sane(second, &once);
                 return numbers;
             }
             let (a, b) = Scalar::refine(op, width, &a, &b, taken);
-            numbers[which] = a.sanitized();
+            numbers[which] = maker.sane(first, &a);
+            let b = maker.sane(second, &b);
             if let Some(other) = other {
-                numbers[other] = b.sanitized();
+                numbers[other] = b;
             }
             if let Some(link) = link {
                 numbers[link.register] = link.follow(&numbers[which]);
@@ -466,14 +490,15 @@ impl Maker<'_> {
             // One edge, and nothing is learnt.
             (Some(_), _) => self.emit(insn),
             (None, true) => {
-                self.numbers = edge(false);
+                self.numbers = edge(self, false);
                 self.emit(insn);
-                self.numbers = edge(true);
+                self.numbers = edge(self, true);
                 self.expect(Place::Edge(slot, slot + 3), self.numbers);
             }
             (None, false) => {
-                self.numbers = edge(false);
-                self.put_off.push((self.insns.len(), slot, edge(true)));
+                self.numbers = edge(self, false);
+                let other = edge(self, true);
+                self.put_off.push((self.insns.len(), slot, other));
                 self.emit(insn);
             }
         }
@@ -525,10 +550,12 @@ impl Maker<'_> {
             }
         }
         self.walked.sort_unstable();
+        self.violations.sort_unstable();
         Made {
             insns: self.insns,
             expected: self.expected,
             walked: self.walked,
+            violations: self.violations,
         }
     }
 }

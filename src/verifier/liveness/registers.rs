@@ -9,7 +9,7 @@
 //! The reads and writes are those of the kernel, which takes a call to read as many
 //! arguments as its prototype has, and a packet load to read everything.
 
-use crate::isa::{CallTarget, Code, Insn, RegSet};
+use crate::isa::{CallTarget, Code, DecodeError, Field, Insn, Problem, Reg, RegSet, decode};
 use crate::util::Pc;
 use crate::verifier::structure::graph::Graph;
 use crate::verifier::structure::summary::Callees;
@@ -43,12 +43,12 @@ pub(in crate::verifier) fn live(code: &Code, graph: &Graph, callees: &Callees<'_
     }
 }
 
-/// What an instruction reads and writes. Of a slot that is none, what it would be with
-/// its reserved fields cleared.
+/// What an instruction reads and writes.
 fn effect(code: &Code, pc: Pc, callees: &Callees<'_>) -> (u16, u16) {
     let insn = match code.get(pc) {
         Some(Ok(insn)) => Some(insn),
-        Some(Err(error)) => error.repaired(),
+        Some(Err(error)) if error.has_second_slot() => return (0, 0),
+        Some(Err(error)) => stand_in(error),
         None => return (0, 0),
     };
     match insn {
@@ -64,6 +64,31 @@ fn effect(code: &Code, pc: Pc, callees: &Callees<'_>) -> (u16, u16) {
         }
         Some(insn) => (mask(insn.reads()), mask(insn.writes())),
     }
+}
+
+/// The instruction that a slot which is none would be without the fields at fault. A
+/// register that does not exist becomes the frame pointer, whose liveness is of no
+/// interest.
+fn stand_in(mut error: DecodeError) -> Option<Insn> {
+    for _ in 0..4 {
+        let mut raw = error.raw;
+        match (error.field, error.problem) {
+            (Field::Dst, Problem::NoSuchRegister) => {
+                raw.regs = raw.regs & 0xf0 | Reg::FP.number();
+            }
+            (Field::Src, Problem::NoSuchRegister) => raw = raw.with_src(Reg::FP.number()),
+            (Field::Dst, _) => raw.regs &= 0xf0,
+            (Field::Src, _) => raw = raw.with_src(0),
+            (Field::Off, _) => raw.off = 0,
+            (Field::Imm, _) => raw.imm = 0,
+            (Field::Opcode | Field::SecondSlot | Field::SecondImm, _) => return None,
+        }
+        match decode(&[raw], error.pc) {
+            Ok(insn) => return Some(insn),
+            Err(next) => error = next,
+        }
+    }
+    None
 }
 
 fn mask(set: RegSet) -> u16 {

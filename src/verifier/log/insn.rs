@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::state::StateText;
-use crate::isa::{Names, Pseudo, Reg};
+use crate::isa::{Code, Names, Pseudo, Reg};
 use crate::program::Program;
 use crate::util::{HelperId, Pc, TypeId};
 use crate::verifier::env::{Touched, Verifier};
@@ -117,7 +117,11 @@ impl Verifier<'_> {
         }
         self.log_source(self.pc, "; ");
         let begin = self.log.len();
-        let text = self.insn_text(self.pc);
+        let text = InsnText {
+            program: self.program,
+            code: &self.structure.code,
+            pc: self.pc,
+        };
         self.log.write(format_args!("{}: {text}\n", self.pc));
         let end = self.log.len();
         self.log.last.end = end;
@@ -169,19 +173,32 @@ impl Verifier<'_> {
                 0 => self.log.write(format_args!("    ")),
                 number => self.log.write(format_args!("{number:3} ")),
             }
-            let text = self.insn_text(pc);
+            let text = InsnText {
+                program: self.program,
+                code: &structure.code,
+                pc,
+            };
             let live = LiveRegs(live);
             self.log.write(format_args!("{:3}: {live} {text}\n", pc.0));
         }
     }
+}
 
-    /// The text of an instruction, as the kernel prints it while it verifies.
-    pub(crate) fn insn_text(&self, pc: Pc) -> String {
-        let names = Loaded(self.program);
-        self.code()
-            .get(pc)
-            .and_then(Result::ok)
-            .map_or_else(String::new, |insn| insn.text(&names).to_string())
+/// The text of the instruction at a place, as the kernel prints it while it verifies.
+pub(crate) struct InsnText<'a> {
+    pub program: &'a Program,
+    pub code: &'a Code,
+    pub pc: Pc,
+}
+
+impl fmt::Display for InsnText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let insn = match self.code.get(self.pc) {
+            Some(Ok(insn)) => Some(insn),
+            Some(Err(error)) => error.repaired(),
+            None => None,
+        };
+        insn.map_or(Ok(()), |insn| insn.text(&Loaded(self.program)).fmt(f))
     }
 }
 
@@ -189,21 +206,6 @@ impl Verifier<'_> {
 /// (`vlog_alignment`).
 fn gap(len: usize) -> usize {
     (len + STEP / 2).max(COLUMN).next_multiple_of(STEP) - len - 1
-}
-
-/// A place for each register but the frame pointer: its digit if it is live.
-struct LiveRegs(u16);
-
-impl fmt::Display for LiveRegs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Reg::ALL
-            .into_iter()
-            .filter(|&reg| reg != Reg::FP)
-            .try_for_each(|reg| match self.0 >> reg.number() & 1 {
-                1 => write!(f, "{}", reg.number()),
-                _ => f.write_str("."),
-            })
-    }
 }
 
 /// Registers of a mask, as the steps of precision marking name them
@@ -272,6 +274,21 @@ impl Names for Loaded<'_> {
     }
 }
 
+/// A place for each register but the frame pointer: its digit if it is live.
+struct LiveRegs(u16);
+
+impl fmt::Display for LiveRegs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Reg::ALL
+            .into_iter()
+            .filter(|&reg| reg != Reg::FP)
+            .try_for_each(|reg| match self.0 >> reg.number() & 1 {
+                1 => write!(f, "{}", reg.number()),
+                _ => f.write_str("."),
+            })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +307,5 @@ mod tests {
         assert_eq!(RegMask(0b100_0001).to_string(), "r0,r6");
         assert_eq!(RegMask(0).to_string(), "");
         assert_eq!(SlotMask(0b10101).to_string(), "-8,-24,-40");
-        assert_eq!(LiveRegs(0b10_0010_0000_0101).to_string(), "0.2......9");
     }
 }

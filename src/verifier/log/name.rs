@@ -72,6 +72,7 @@ const fn base(kind: Kind) -> &'static str {
         Kind::Mem { .. } => "mem",
         Kind::Buf => "buf",
         Kind::Func { .. } => "func",
+        Kind::Dynptr => "dynptr_ptr",
     }
 }
 

@@ -196,7 +196,7 @@ mod tests {
     use crate::program::MapDef;
     use crate::spec::{MapType, ProgType};
     use crate::util::{MapId, Pc};
-    use crate::verifier::reg::MapRef;
+    use crate::verifier::reg::{ADD_CONST64, MapRef};
     use crate::verifier::scalar::Scalar;
     use crate::verifier::state::{Entry, Held, Reference};
     use crate::verifier::tnum::Tnum;
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(text(RegState::UNKNOWN), "scalar()");
         assert_eq!(text(RegState::scalar(BYTE)), format!("scalar({BYTE_TEXT})"));
         let linked = RegState {
-            id: 7 | ADD_CONST,
+            id: 7 | ADD_CONST64,
             off: -4,
             precise: true,
             ..RegState::scalar(BYTE)

@@ -3,6 +3,7 @@
 use super::{Access, MemoryAccess};
 use crate::isa::{AtomicOp, Operand, Reg, SignedSize, Size, Width};
 use crate::verifier::env::Verifier;
+use crate::verifier::facts::Through;
 use crate::verifier::log::name::type_name;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, reject};
@@ -47,7 +48,9 @@ impl Verifier<'_> {
             strict,
             ..place.access(Access::Read, Some(dst))
         })?;
-        self.check_same_kind(&kind)
+        self.check_same_kind(&kind)?;
+        self.note_access(&kind, place.off);
+        Ok(())
     }
 
     /// `*(uN *)(base + off) = src` (`check_store_reg`, and `do_check_insn` for constants).
@@ -67,7 +70,9 @@ impl Verifier<'_> {
             strict,
             ..place.access(Access::Write, src.reg())
         })?;
-        self.check_same_kind(&kind)
+        self.check_same_kind(&kind)?;
+        self.note_access(&kind, place.off);
+        Ok(())
     }
 
     /// `dst = load_acquire(base + off)`.
@@ -100,6 +105,8 @@ impl Verifier<'_> {
             self.check_read(Reg::R0)?;
         }
         self.check_atomic_pointer(base, "stores into")?;
+        let pointer = *self.reg(base);
+        self.note_access(&pointer, off);
         let loaded = if op.compares() {
             Some(Reg::R0)
         } else {
@@ -138,6 +145,26 @@ impl Verifier<'_> {
             reject!(EACCES, "BPF_ATOMIC {what} R{at} {name} is not allowed");
         }
         Ok(())
+    }
+
+    /// Keeps what the access goes through, for the engines.
+    fn note_access(&mut self, reg: &RegState, off: i16) {
+        let var = reg
+            .var
+            .value()
+            .and_then(|var| i32::try_from(var.cast_signed()).ok());
+        let total = var.and_then(|var| var.checked_add(reg.off)?.checked_add(off.into()));
+        let current = self.state.current();
+        let through = match (reg.kind, total) {
+            (Kind::Stack { frame }, Some(off)) if usize::from(frame) == current => {
+                Through::Stack { off }
+            }
+            (Kind::Ctx, Some(off)) => Through::Context { off },
+            (Kind::MapValue { map, .. }, _) if !map.inner => Through::MapValue { map: map.id },
+            (Kind::Packet { .. }, _) => Through::Packet,
+            _ => Through::Other,
+        };
+        self.facts.see_access(self.pc, through);
     }
 
     /// One instruction can't go through the context on one path and through something

@@ -107,11 +107,12 @@ impl Comparison<'_> {
         if !old.precise && self.closeness == Closeness::NotExact {
             return true;
         }
-        let at_a_distance = |reg: &RegState| reg.id & ADD_CONST != 0;
-        if old.id != 0 && at_a_distance(old) != at_a_distance(current) {
+        // How the register is apart from those that it is linked to.
+        let distance = |reg: &RegState| reg.id & ADD_CONST;
+        if old.id != 0 && distance(old) != distance(current) {
             return false;
         }
-        if at_a_distance(old) && old.off != current.off {
+        if distance(old) != 0 && old.off != current.off {
             return false;
         }
         current.var.is_subset_of(&old.var) && self.ids.same_number(old.id, current.id)

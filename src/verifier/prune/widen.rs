@@ -13,7 +13,7 @@ impl Verifier<'_> {
     /// The walk returned from a callback to the call at `pc`: widens the numbers that
     /// differ from when it was there before.
     pub(crate) fn widen_callback(&mut self, pc: Pc) -> Checked {
-        if let Some(before) = self.previous_entry(pc) {
+        if let Some(before) = self.kept_above(&self.state, pc) {
             let ids = &mut self.arena.take_ids(self.last_id);
             widen(self.arena.get(before), &mut self.state, ids);
             self.arena.return_ids(ids);
@@ -30,16 +30,22 @@ impl Verifier<'_> {
         }
     }
 
-    /// The state that was kept last at `pc` on the way here (`find_prev_entry`).
+    /// The state that was kept at `pc` when the walk was there before, on the way to
+    /// the current one, which was kept there just now.
     pub(crate) fn previous_entry(&self, pc: Pc) -> Option<StateId> {
+        self.kept_above(self.arena.get(self.state.parent?), pc)
+    }
+
+    /// The last state kept at `pc` on the way to this one (`find_prev_entry`).
+    fn kept_above(&self, below: &State, pc: Pc) -> Option<StateId> {
         let mut next = self.arena.first(pc, self.state.frame().callsite);
         while let Some(id) = next {
             let kept = self.arena.kept(id);
             let state = &kept.state;
             if state.pc == pc
                 && state.branches > 0
-                && state.depth < self.state.depth
-                && state.same_callsites(&self.state)
+                && state.depth < below.depth
+                && state.same_callsites(below)
             {
                 return Some(id);
             }

@@ -13,31 +13,29 @@ impl Scalar {
     /// of remainders, and of shifts by an unknown amount or by the width and more.
     #[must_use]
     pub fn alu(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
-        let result = match op {
+        match (Self::computed(op, width, dst, src), width) {
+            (None, _) => Self::UNKNOWN,
+            (Some(_), Width::W64) if op == AluOp::Mov => *src,
+            (Some(number), Width::W64) => number.synced(),
+            (Some(number), Width::W32) => number.zext32().synced(),
+        }
+    }
+
+    /// The result, neither extended nor synced; none where the kernel doesn't track it.
+    fn computed(op: AluOp, width: Width, dst: &Self, src: &Self) -> Option<Self> {
+        Some(match op {
             AluOp::Mov => *src,
-            AluOp::Div | AluOp::Sdiv | AluOp::Mod | AluOp::Smod => return Self::UNKNOWN,
             AluOp::Add => dst.plus(src),
             AluOp::Sub => dst.minus(src),
             AluOp::Mul => dst.times(src),
             AluOp::And => dst.and(src),
             AluOp::Or => dst.or(src),
             AluOp::Xor => dst.xor(src),
-            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
-                let Some(by) = src.shift_amount(width) else {
-                    return Self::UNKNOWN;
-                };
-                match op {
-                    AluOp::Lsh => dst.shifted_left(width, by),
-                    AluOp::Rsh => dst.shifted_right(width, by),
-                    _ => dst.shifted_right_signed(width, by),
-                }
-            }
-        };
-        match (op, width) {
-            (AluOp::Mov, Width::W64) => result,
-            (_, Width::W64) => result.synced(),
-            (_, Width::W32) => result.zext32().synced(),
-        }
+            AluOp::Lsh => dst.shifted_left(width, src.shift_amount(width)?),
+            AluOp::Rsh => dst.shifted_right(width, src.shift_amount(width)?),
+            AluOp::Arsh => dst.shifted_right_signed(width, src.shift_amount(width)?),
+            AluOp::Div | AluOp::Sdiv | AluOp::Mod | AluOp::Smod => return None,
+        })
     }
 
     /// The two numbers that `dst` may be, 0 and -1 (or whose low half is that), where

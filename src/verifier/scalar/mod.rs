@@ -115,6 +115,14 @@ impl Scalar {
         }
     }
 
+    /// The number, if the bits and all ends agree on it. (Of a number that contradicts
+    /// itself, the kernel keeps the bits alone.)
+    #[inline]
+    fn exact(&self) -> Option<u64> {
+        let value = self.value()?;
+        (*self == Self::constant(value)).then_some(value)
+    }
+
     /// Whether nothing at all is known.
     #[must_use]
     #[inline]

@@ -17,6 +17,10 @@ impl Scalar {
     /// The same members, with bits and intervals narrowed by each other.
     #[must_use]
     pub fn synced(self) -> Self {
+        // Nothing is left to learn of one number.
+        if self.exact().is_some() {
+            return self;
+        }
         let mut number = self.within_bits();
         // What one round finds, the next may learn from.
         for _ in 0..3 {
@@ -36,9 +40,33 @@ impl Scalar {
         self.contradiction().is_none()
     }
 
-    /// How bits and intervals contradict each other, in the kernel's words.
+    /// The kernel's line about a number that contradicts itself, found in `context`
+    /// (`alu`, `true_reg1`, …): the error line of a program that is loaded with
+    /// `BPF_F_TEST_REG_INVARIANTS`, else a line of the log.
     #[must_use]
-    pub fn contradiction(&self) -> Option<&'static str> {
+    pub fn violation(&self, context: &str) -> Option<String> {
+        let words = self.contradiction()?;
+        let Self {
+            bits: Tnum { value, mask },
+            umin,
+            umax,
+            smin,
+            smax,
+            umin32,
+            umax32,
+            smin32,
+            smax32,
+        } = self;
+        Some(format!(
+            "verifier bug: REG INVARIANTS VIOLATION ({context}): {words} \
+             u64=[{umin:#x}, {umax:#x}] s64=[{smin:#x}, {smax:#x}] \
+             u32=[{umin32:#x}, {umax32:#x}] s32=[{smin32:#x}, {smax32:#x}] \
+             var_off=({value:#x}, {mask:#x})"
+        ))
+    }
+
+    /// How bits and intervals contradict each other, in the kernel's words.
+    fn contradiction(&self) -> Option<&'static str> {
         let (wide, half) = (self.wide(), self.half());
         if wide.is_empty() || half.is_empty() {
             return Some("range bounds violation");

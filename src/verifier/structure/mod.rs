@@ -7,7 +7,6 @@
 //! | `info` | `func_info` and `line_info` |
 //! | `immediates`, `maps`, `record` | 64-bit immediates, opcodes, which maps may be used |
 //! | `cfg` | that each instruction can be reached; where states are kept |
-//! | `attach` | whether such a program can be attached |
 //! | `functions`, `model` | what all this is about |
 //! | `graph`, `scc` | who follows whom, loops |
 //! | `fastcall` | spills around calls that keep registers |
@@ -18,7 +17,6 @@
 //! kernel ([`DecodeError::is_structural`](crate::isa::DecodeError::is_structural)):
 //! other slots harm only a path that gets there.
 
-mod attach;
 mod cfg;
 mod fastcall;
 pub(in crate::verifier) mod functions;
@@ -36,7 +34,6 @@ mod scc;
 mod stack_depth;
 mod subprograms;
 pub(in crate::verifier) mod summary;
-mod text;
 mod usage;
 
 pub(crate) use functions::SubprogramInfo;
@@ -56,15 +53,30 @@ use crate::program::Program;
 use crate::spec::helpers::Caller;
 use crate::spec::limits::MAX_INSNS;
 
-/// Checks a program's structure. `caller` is what the program is to helpers.
-pub(crate) fn check(program: &Program, caller: &Caller<'_>, log: &mut Log) -> Checked<Structure> {
+/// Checks a program's structure. `caller` is what the program is to helpers; `attach`
+/// looks at what it attaches to, which the kernel does between two of the checks here.
+///
+/// # Errors
+/// The kernel's error, in its words; none where it refuses in silence.
+pub(crate) fn check<T>(
+    program: &Program,
+    caller: &Caller<'_>,
+    attach: impl FnOnce() -> Checked<T>,
+    log: &mut Log,
+) -> Checked<(Structure, T)> {
     if program.insns.is_empty() || program.insns.len() > MAX_INSNS {
         reject!(E2BIG, "");
     }
-    attach::check_load(program)?;
+    if program
+        .prog_type
+        .attach_type(program.expected_attach_type)
+        .is_none()
+    {
+        reject!(EINVAL, "");
+    }
     info::check_functions_early(program)?;
     let (mut subprograms, exception_callback) = subprograms::find(program)?;
-    text::functions(log, &subprograms);
+    subprograms::log(log, &subprograms);
     subprograms::check(&program.insns, &mut subprograms)?;
     info::check(program, &mut subprograms)?;
     let code = Code::new(&program.insns);
@@ -75,7 +87,7 @@ pub(crate) fn check(program: &Program, caller: &Caller<'_>, log: &mut Log) -> Ch
     let used_maps = immediates::check(program, &code)?;
     let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
     let graph = Graph::new(&code, &subprograms);
-    attach::check(program)?;
+    let attached = attach()?;
     let scc_count = scc::number_loops(&graph, &mut insns);
     for (info, live) in insns
         .iter_mut()
@@ -83,9 +95,8 @@ pub(crate) fn check(program: &Program, caller: &Caller<'_>, log: &mut Log) -> Ch
     {
         info.live = live;
     }
-    text::live_registers(log, program, &code, &insns);
     fastcall::mark(program, &callees, &mut subprograms, &mut insns);
-    Ok(Structure {
+    let structure = Structure {
         code,
         subprograms,
         insns,
@@ -93,7 +104,8 @@ pub(crate) fn check(program: &Program, caller: &Caller<'_>, log: &mut Log) -> Ch
         used_maps,
         exception_callback,
         scc_count,
-    })
+    };
+    Ok((structure, attached))
 }
 
 #[cfg(test)]

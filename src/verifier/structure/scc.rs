@@ -68,11 +68,8 @@ pub(super) fn number_loops(graph: &Graph, insns: &mut [InsnInfo]) -> u32 {
             if own.low < own.pre {
                 continue;
             }
-            let loops = component.last() != Some(&pc)
-                || graph.successors(pc).any(|next| next == pc)
-                || insns
-                    .get(pc.index())
-                    .is_some_and(|info| info.calls_callback);
+            let loops =
+                component.last() != Some(&pc) || graph.successors(pc).any(|next| next == pc);
             while let Some(member) = component.pop() {
                 if let Some(slot) = numbers.get_mut(member.index()) {
                     slot.low = DONE;

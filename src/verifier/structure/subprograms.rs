@@ -13,6 +13,7 @@ use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::spec::limits::MAX_SUBPROGS;
 use crate::util::{Errno, Pc};
+use crate::verifier::log::Log;
 use crate::verifier::reject::{Checked, Reject, reject};
 
 /// The functions of a program; the second is the number of the one that exceptions
@@ -49,6 +50,16 @@ pub(super) fn find(program: &Program) -> Checked<(Vec<SubprogramInfo>, Option<us
         sub.is_exception_cb = true;
     }
     Ok((subprograms, exceptions))
+}
+
+/// Shows at level 2 where each function begins: `func#1 @9`.
+pub(super) fn log(log: &mut Log, subprograms: &[SubprogramInfo]) {
+    if !log.is_full() {
+        return;
+    }
+    for (number, sub) in subprograms.iter().enumerate() {
+        log.write(format_args!("func#{number} @{}\n", sub.start));
+    }
 }
 
 /// Adds the function that begins at `target`, if it isn't there; gives its number.

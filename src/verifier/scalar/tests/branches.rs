@@ -35,7 +35,7 @@ fn two_sets_of_one_place() {
     for window in windows(5) {
         let all = sets(&window);
         for a in all.iter().step_by(2) {
-            for b in all.iter().step_by(47) {
+            for b in all.iter().step_by(151) {
                 assert_all_sound(a, b);
                 assert_all_sound(b, a);
             }
@@ -55,7 +55,7 @@ fn two_sets_of_different_places() {
 
 #[test]
 fn a_number_and_itself() {
-    for window in windows(6) {
+    for window in windows(5) {
         for Set { number, members } in &sets(&window) {
             for &op in JumpOp::ALL {
                 for &width in Width::ALL {
