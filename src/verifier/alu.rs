@@ -51,16 +51,13 @@ impl Verifier<'_> {
     fn check_unary(&mut self, dst: Reg, apply: impl FnOnce(&Scalar) -> Scalar) -> Checked {
         self.check_read(dst)?;
         self.check_write(dst)?;
-        let reg = self.reg(dst);
-        let result = if reg.is_scalar() {
-            RegState {
-                var: apply(&reg.var),
-                ..*reg
-            }
+        let reg = self.reg_mut(dst);
+        if reg.is_scalar() {
+            reg.var = apply(&reg.var);
+            reg.unlink();
         } else {
-            RegState::UNKNOWN
-        };
-        *self.reg_mut(dst) = result;
+            *reg = RegState::UNKNOWN;
+        }
         self.keep_consistent(dst);
         Ok(())
     }
@@ -78,7 +75,7 @@ impl Verifier<'_> {
             }
             (Operand::Reg(src), Width::W32) => {
                 let fits = self.reg(src).var.umax <= u32::MAX.into();
-                self.narrow_copy(src, fits, |number| number.zext32().synced())
+                self.narrow_copy(width, src, fits, |number| number.zext32().synced())
             }
         };
         *self.reg_mut(dst) = result;
@@ -97,7 +94,7 @@ impl Verifier<'_> {
         // A number that has no sign to extend stays what it is.
         let bits = 8 * from.size().bytes();
         let unchanged = self.reg(src).var.umax < 1 << (bits - 1);
-        let result = self.narrow_copy(src, unchanged, |number| number.movsx(width, from));
+        let result = self.narrow_copy(width, src, unchanged, |number| number.movsx(width, from));
         *self.reg_mut(dst) = result;
         self.keep_consistent(dst);
         Ok(())
@@ -107,13 +104,17 @@ impl Verifier<'_> {
     /// number.
     fn narrow_copy(
         &mut self,
+        width: Width,
         src: Reg,
         same: bool,
         apply: impl FnOnce(&Scalar) -> Scalar,
     ) -> RegState {
         if !self.reg(src).is_scalar() {
-            // Of the pointer nothing is left but that the upper half is gone.
-            return RegState::scalar(apply(&Scalar::UNKNOWN));
+            return match width {
+                Width::W64 => RegState::UNKNOWN,
+                // Nothing is known but that the upper half is gone.
+                Width::W32 => RegState::scalar(Scalar::UNKNOWN.zext32().synced()),
+            };
         }
         if same {
             self.link_before_move(src);

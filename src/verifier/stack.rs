@@ -92,6 +92,26 @@ pub(crate) fn slot_of(off: i32) -> usize {
     usize::try_from(-1 - i64::from(off)).map_or(usize::MAX, |at| at / SLOT)
 }
 
+/// Where in its slot the byte at `fp + off` is, for an offset below zero.
+pub(crate) fn byte_of(off: i32) -> usize {
+    usize::try_from(-1 - i64::from(off)).unwrap_or(0) % SLOT
+}
+
+/// Whether a slot begins at `fp + off`.
+pub(crate) fn starts_slot(off: i32) -> bool {
+    byte_of(off) == SLOT - 1
+}
+
+/// The number of a slot as a step keeps it: there are 64.
+pub(crate) fn slot_number(slot: usize) -> u8 {
+    u8::try_from(slot).unwrap_or(u8::MAX)
+}
+
+/// An offset from the frame pointer that was found to lie in the frame, so that it fits.
+pub(crate) fn in_frame(off: i64) -> i32 {
+    i32::try_from(off).unwrap_or(i32::MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +120,10 @@ mod tests {
     fn slots_count_down_from_the_frame_pointer() {
         assert_eq!([-1, -8, -9, -16, -512].map(slot_of), [0, 0, 1, 1, 63]);
         assert_eq!(slot_of(0), usize::MAX);
+        assert_eq!([-1, -7, -8, -9].map(byte_of), [0, 6, 7, 0]);
+        assert_eq!(
+            [-1, -8, -12, -16].map(starts_slot),
+            [false, true, false, true]
+        );
     }
 }

@@ -304,7 +304,7 @@ mod tests {
         let link = |n: u8| Linked {
             frame: n % 8,
             at: 63 - n,
-            is_reg: n % 2 == 0,
+            is_reg: n.is_multiple_of(2),
         };
         for n in 0..6 {
             assert!(set.push(link(n)));

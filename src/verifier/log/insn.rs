@@ -158,37 +158,32 @@ impl Verifier<'_> {
         self.log.last.source = None;
     }
 
-    /// Prints for each instruction which registers are read later
-    /// (`compute_live_registers`, level 2).
+    /// Prints for each instruction which registers are read later, and the loop that it
+    /// is in (`compute_live_registers`, level 2).
     pub(crate) fn log_live_registers(&mut self) {
         if !self.log.is_full() {
             return;
         }
         self.log.write(format_args!("Live regs before insn:\n"));
-        let structure = std::sync::Arc::clone(&self.structure);
-        for (pc, _) in structure.code.iter() {
-            let info = self.insn_info(pc);
-            let (component, live) = (info.scc, info.live);
-            match component {
+        let (program, code) = (self.program, &self.structure.code);
+        for (pc, _) in code.iter() {
+            let info = &self.structure.insns[pc.index()];
+            match info.scc {
                 0 => self.log.write(format_args!("    ")),
                 number => self.log.write(format_args!("{number:3} ")),
             }
-            let text = InsnText {
-                program: self.program,
-                code: &structure.code,
-                pc,
-            };
-            let live = LiveRegs(live);
+            let live = LiveRegs(info.live);
+            let text = InsnText { program, code, pc };
             self.log.write(format_args!("{:3}: {live} {text}\n", pc.0));
         }
     }
 }
 
 /// The text of the instruction at a place, as the kernel prints it while it verifies.
-pub(crate) struct InsnText<'a> {
-    pub program: &'a Program,
-    pub code: &'a Code,
-    pub pc: Pc,
+struct InsnText<'a> {
+    program: &'a Program,
+    code: &'a Code,
+    pc: Pc,
 }
 
 impl fmt::Display for InsnText<'_> {
@@ -206,6 +201,22 @@ impl fmt::Display for InsnText<'_> {
 /// (`vlog_alignment`).
 fn gap(len: usize) -> usize {
     (len + STEP / 2).max(COLUMN).next_multiple_of(STEP) - len - 1
+}
+
+/// A place for each register but the frame pointer: its digit if it is live.
+struct LiveRegs(u16);
+
+impl fmt::Display for LiveRegs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let regs = Reg::ALL.into_iter().filter(|&reg| reg != Reg::FP);
+        for reg in regs {
+            match self.0 >> reg.number() & 1 {
+                0 => f.write_str(".")?,
+                _ => write!(f, "{}", reg.number())?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Registers of a mask, as the steps of precision marking name them
@@ -274,21 +285,6 @@ impl Names for Loaded<'_> {
     }
 }
 
-/// A place for each register but the frame pointer: its digit if it is live.
-struct LiveRegs(u16);
-
-impl fmt::Display for LiveRegs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Reg::ALL
-            .into_iter()
-            .filter(|&reg| reg != Reg::FP)
-            .try_for_each(|reg| match self.0 >> reg.number() & 1 {
-                1 => write!(f, "{}", reg.number()),
-                _ => f.write_str("."),
-            })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,5 +303,6 @@ mod tests {
         assert_eq!(RegMask(0b100_0001).to_string(), "r0,r6");
         assert_eq!(RegMask(0).to_string(), "");
         assert_eq!(SlotMask(0b10101).to_string(), "-8,-24,-40");
+        assert_eq!(LiveRegs(0b10_0000_0101).to_string(), "0.2......9");
     }
 }

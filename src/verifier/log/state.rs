@@ -9,7 +9,7 @@ use crate::program::{Program, kernel_name};
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Touched;
 use crate::verifier::maps::Maps;
-use crate::verifier::reg::{ADD_CONST, Kind, RegState};
+use crate::verifier::reg::{ADD_CONST, Kind, MapRef, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::{Entry, Frame, State};
 
@@ -157,8 +157,12 @@ impl RegText<'_> {
         if reg.flags.contains(borrowed) {
             write!(f, "{}non_own_ref", next())?;
         }
-        if let Some(map) = reg.map().and_then(|map| self.maps.def(map)) {
-            let name = kernel_name(&map.name);
+        if let Some(MapRef { id, inner }) = reg.map()
+            && let Some(map) = self.maps.def(MapRef { id, inner })
+        {
+            // What stands for the maps in a map has no name.
+            let name = if inner { "" } else { &map.name };
+            let name = kernel_name(name);
             if !name.is_empty() {
                 write!(f, "{}map={name}", next())?;
             }
@@ -196,7 +200,7 @@ mod tests {
     use crate::program::MapDef;
     use crate::spec::{MapType, ProgType};
     use crate::util::{MapId, Pc};
-    use crate::verifier::reg::{ADD_CONST64, MapRef};
+    use crate::verifier::reg::ADD_CONST64;
     use crate::verifier::scalar::Scalar;
     use crate::verifier::state::{Entry, Held, Reference};
     use crate::verifier::tnum::Tnum;
@@ -310,10 +314,7 @@ mod tests {
             map: map(1, true),
             uid: 0,
         };
-        assert_eq!(
-            text(pointer(inner)),
-            "map_ptr(map=events_by_name_,ks=4,vs=48)"
-        );
+        assert_eq!(text(pointer(inner)), "map_ptr(ks=4,vs=48)");
     }
 
     #[test]

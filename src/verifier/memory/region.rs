@@ -119,6 +119,7 @@ fn check_bytes(
     zero: bool,
 ) -> Checked {
     // The kernel hands the offset on in 32 bits.
+    #[expect(clippy::cast_possible_truncation, reason = "what the kernel does")]
     let off = off as i32;
     let end = i64::from(off) + i64::from(size);
     if off >= 0 && (size > 0 || zero) && end <= i64::from(mem_size) {

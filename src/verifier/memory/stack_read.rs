@@ -11,7 +11,9 @@ use crate::spec::limits::{MAX_VAR_OFFSET, STACK_SIZE};
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::RegState;
 use crate::verifier::reject::{Checked, reject};
-use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
+use crate::verifier::stack::{
+    SLOT, Slot, SlotKind, byte_of, in_frame, slot_number, slot_of, starts_slot,
+};
 
 const LOWEST: i64 = -(STACK_SIZE as i64);
 
@@ -44,7 +46,7 @@ impl Verifier<'_> {
                 (reg.var.smin + off, reg.var.smax + off + size)
             }
         };
-        let outside = min < LOWEST || min > -1;
+        let outside = !(LOWEST..0).contains(&min);
         if outside || max > 0 || size < 0 {
             let text = if reg.var.is_const() {
                 format!("invalid{what} stack R{at} off={off} size={size}")
@@ -62,7 +64,7 @@ impl Verifier<'_> {
             reject!(EFAULT, "{text}");
         }
         if let crate::verifier::reg::Kind::Stack { frame } = reg.kind {
-            self.grow_stack(frame, slot_of(min as i32));
+            self.grow_stack(frame, slot_of(in_frame(min)));
         }
         Ok(())
     }
@@ -75,7 +77,7 @@ impl Verifier<'_> {
         };
         frame.grow(slot);
         // A stack has 64 slots at most.
-        let depth = (frame.stack.len() * SLOT) as u32;
+        let depth = u32::try_from(frame.stack.len() * SLOT).unwrap_or(u32::MAX);
         if let Some(usage) = self.usage.get_mut(frame.subprogram as usize) {
             usage.stack_depth = depth.max(usage.stack_depth);
         }
@@ -89,7 +91,11 @@ impl Verifier<'_> {
         off: i32,
     ) -> Checked {
         match reg.var.value() {
-            Some(var) => self.read_fixed(a, frame, off.wrapping_add(var as i32)),
+            Some(var) => self.read_fixed(
+                a,
+                frame,
+                in_frame(var.cast_signed().wrapping_add(off.into())),
+            ),
             None => {
                 if a.value.is_none() {
                     reject!(
@@ -108,8 +114,8 @@ impl Verifier<'_> {
     /// Somewhere in a range of bytes: zero if all of them are.
     fn read_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
         // Bounds were checked: all this lies in the frame.
-        let min = (reg.var.smin + i64::from(off)) as i32;
-        let max = (reg.var.smax + i64::from(off)) as i32 + a.size as i32;
+        let min = in_frame(reg.var.smin + i64::from(off));
+        let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
         let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
         self.stack_read(frame, slots);
         let value = self.bytes_as_number(frame, min, max);
@@ -130,7 +136,7 @@ impl Verifier<'_> {
         if !content.is_spill() {
             if let Some(to) = a.value {
                 // Not wider than the slot.
-                let value = self.bytes_as_number(frame, off, off + a.size as i32);
+                let value = self.bytes_as_number(frame, off, off + a.size.cast_signed());
                 *self.reg_mut(to) = value;
             }
             return Ok(());
@@ -140,7 +146,7 @@ impl Verifier<'_> {
         let size = a.size as usize;
         let filled = if size == SLOT && spilled == SLOT {
             let Some(to) = a.value else {
-                self.note_step(Some((frame, slot as u8)), Default::default());
+                self.note_step(Some((frame, slot_number(slot))), Default::default());
                 return Ok(());
             };
             self.link_slot(frame, slot);
@@ -154,7 +160,7 @@ impl Verifier<'_> {
             }
             let Some(to) = a.value else { return Ok(()) };
             // The lowest bytes of the register are at the lowest addresses.
-            let aligned = off.rem_euclid(SLOT as i32) == 0;
+            let aligned = starts_slot(off);
             if size <= spilled && aligned {
                 if size == 4 && spilled == 4 && content.reg.var.umax <= u32::MAX.into() {
                     self.link_slot(frame, slot);
@@ -176,7 +182,7 @@ impl Verifier<'_> {
         if let Some((to, value)) = filled {
             *self.reg_mut(to) = value;
         }
-        self.note_step(Some((frame, slot as u8)), Default::default());
+        self.note_step(Some((frame, slot_number(slot))), Default::default());
         Ok(())
     }
 
@@ -207,7 +213,7 @@ impl Verifier<'_> {
         for off in min..max {
             let slot = slot_of(off);
             self.touch_slot(slot);
-            let byte = (-1 - off) as usize % SLOT;
+            let byte = byte_of(off);
             let kind = self.slot(frame, slot).and_then(|slot| slot.bytes.get(byte));
             if kind != Some(&SlotKind::Zero) {
                 return RegState::UNKNOWN;
@@ -220,7 +226,7 @@ impl Verifier<'_> {
 /// A load of other bytes of a slot than a number was spilled to: zero if they are, and
 /// whether that is for the number's sake.
 fn part_of(slot: &Slot, off: i32, size: usize) -> (RegState, bool) {
-    let first = (-1 - off) as usize % SLOT;
+    let first = byte_of(off);
     let count = |wanted: SlotKind| {
         let bytes = (0..size).filter_map(|n| slot.bytes.get((SLOT + first - n) % SLOT));
         bytes.filter(|kind| **kind == wanted).count()

@@ -8,7 +8,9 @@ use super::MemoryAccess;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, reject};
-use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
+use crate::verifier::stack::{
+    SLOT, Slot, SlotKind, byte_of, in_frame, slot_number, slot_of, starts_slot,
+};
 
 impl Verifier<'_> {
     pub(super) fn check_stack_write(
@@ -19,7 +21,11 @@ impl Verifier<'_> {
         off: i32,
     ) -> Checked {
         match reg.var.value() {
-            Some(var) => self.write_fixed(a, frame, off.wrapping_add(var as i32)),
+            Some(var) => self.write_fixed(
+                a,
+                frame,
+                in_frame(var.cast_signed().wrapping_add(off.into())),
+            ),
             None => self.write_variable(a, reg, frame, off),
         }
     }
@@ -35,7 +41,7 @@ impl Verifier<'_> {
     fn write_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> Checked {
         let slot = slot_of(off);
         let size = a.size as usize;
-        let starts_slot = off.rem_euclid(SLOT as i32) == 0;
+        let starts_slot = starts_slot(off);
         if starts_slot && size == SLOT {
             // Only a whole slot is overwritten for certain.
             self.stack_write(frame, 1 << slot);
@@ -78,7 +84,7 @@ impl Verifier<'_> {
             if let Some(slot) = self.slot_mut(frame, slot) {
                 slot.spill(&reg, size);
             }
-            self.note_step(Some((frame, slot as u8)), Default::default());
+            self.note_step(Some((frame, slot_number(slot))), Default::default());
             return Ok(());
         }
         let zero = stored.as_ref().is_some_and(RegState::is_null)
@@ -97,9 +103,9 @@ impl Verifier<'_> {
         }
         content.reg = RegState::NOT_INIT;
         let kind = if zero { SlotKind::Zero } else { SlotKind::Misc };
-        let first = (-1 - off) as usize;
+        let first = byte_of(off);
         for n in 0..size {
-            content.bytes[first.wrapping_sub(n) % SLOT] = kind;
+            content.bytes[(SLOT + first - n) % SLOT] = kind;
         }
         Ok(())
     }
@@ -108,8 +114,8 @@ impl Verifier<'_> {
     /// which were zero still are if zero is written.
     fn write_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
         // Bounds were checked: all this lies in the frame.
-        let min = (reg.var.smin + i64::from(off)) as i32;
-        let max = (reg.var.smax + i64::from(off)) as i32 + a.size as i32;
+        let min = in_frame(reg.var.smin + i64::from(off));
+        let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
         let zero = match a.value {
             Some(value) => self.reg(value).is_null(),
             None => a.constant == Some(0),
@@ -122,7 +128,7 @@ impl Verifier<'_> {
             let Some(content) = self.slot_mut(frame, slot) else {
                 continue;
             };
-            let byte = (-1 - off) as usize % SLOT;
+            let byte = byte_of(off);
             let kind = content.bytes[byte];
             if zero
                 && kind == SlotKind::Spill
@@ -131,6 +137,9 @@ impl Verifier<'_> {
             {
                 zero_used = true;
                 continue;
+            }
+            if content.is_spill() {
+                content.scrub();
             }
             content.reg = RegState::NOT_INIT;
             content.bytes[byte] = if zero && kind == SlotKind::Zero {

@@ -88,10 +88,8 @@ impl Comparison<'_> {
                     && self.ids.same(old.id, current.id)
                     && self.ids.same(old.ref_id, current.ref_id)
             }
-            // Bytes before the pointer may have been accessed, too, so that the range
-            // counts even where it is below the offset.
             Kind::Packet { .. } | Kind::PacketMeta { .. } => {
-                old.range() <= current.range()
+                covers_range(old.range(), current.range())
                     && old.off == current.off
                     && self.ids.same(old.id, current.id)
                     && current.var.is_subset_of(&old.var)
@@ -160,6 +158,13 @@ impl Comparison<'_> {
     }
 }
 
+/// Whether at least as many bytes of a packet are checked. (The range counts even where
+/// it is below the offset: bytes before the pointer may have been accessed.) Below zero
+/// it says where the end is, and that some way was not taken.
+const fn covers_range(old: i32, current: i32) -> bool {
+    old == current || old >= 0 && old <= current
+}
+
 /// The number that a read of eight bytes would give (`scalar_reg_for_stack`).
 fn as_number(slot: &Slot) -> Option<&RegState> {
     if slot.is_scalar_spill64() {
@@ -185,3 +190,6 @@ pub(super) fn may_loop(old: &State, current: &State) -> bool {
     old.frames.len() == current.frames.len()
         && std::iter::zip(&old.frame().regs, &current.frame().regs).all(same)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,495 @@
+//! What covers what, rule by rule.
+
+use super::*;
+use crate::spec::helpers::TypeFlags;
+use crate::util::{MapId, Pc};
+use crate::verifier::prune::tests::state;
+use crate::verifier::reg::{ADD_CONST32, ADD_CONST64, AT_END, BEYOND_END, MapRef};
+use crate::verifier::scalar::Scalar;
+use crate::verifier::state::{Entry, Held};
+use Closeness::{Exact, NotExact, RangeWithin};
+
+const MAP: MapRef = MapRef {
+    id: MapId(0),
+    inner: false,
+};
+const VALUE: Kind = Kind::MapValue { map: MAP, uid: 0 };
+
+fn compare<T>(closeness: Closeness, check: impl FnOnce(&mut Comparison<'_>) -> T) -> T {
+    let mut ids = IdMap::default();
+    ids.reset(1000);
+    let live = InsnInfo {
+        live: u16::MAX,
+        ..InsnInfo::default()
+    };
+    check(&mut Comparison {
+        insns: &[live],
+        ids: &mut ids,
+        closeness,
+    })
+}
+
+fn number(least: u64, most: u64) -> RegState {
+    RegState::scalar(Scalar::range(least, most))
+}
+
+fn precise(least: u64, most: u64) -> RegState {
+    RegState {
+        precise: true,
+        ..number(least, most)
+    }
+}
+
+fn pointer(kind: Kind) -> RegState {
+    RegState::pointer(kind, TypeFlags::empty())
+}
+
+fn packet(range: i32) -> RegState {
+    pointer(Kind::Packet { range })
+}
+
+/// What covers what: old, current, and the closenesses at which it does.
+#[test]
+fn registers() {
+    let with_id = |id, reg: RegState| RegState { id, ..reg };
+    let at = |off, reg: RegState| RegState { off, ..reg };
+    let wider = |reg: RegState| RegState {
+        var: Scalar::range(0, 9),
+        ..reg
+    };
+    let null = |reg: RegState| RegState {
+        flags: TypeFlags::PTR_MAYBE_NULL,
+        ..reg
+    };
+    let far = |flag, off| at(off, with_id(5 | flag, precise(0, 9)));
+    let loose: &[Closeness] = &[NotExact, RangeWithin];
+    let all: &[Closeness] = &[NotExact, RangeWithin, Exact];
+    let cases: &[(&str, RegState, RegState, &[Closeness])] = &[
+        (
+            "unread covers anything",
+            RegState::NOT_INIT,
+            packet(3),
+            loose,
+        ),
+        (
+            "a number is not nothing",
+            number(0, 9),
+            RegState::NOT_INIT,
+            &[],
+        ),
+        (
+            "on which nothing rests",
+            number(1, 2),
+            number(7, 9),
+            &[NotExact],
+        ),
+        (
+            "nor on the current one",
+            number(1, 2),
+            precise(7, 9),
+            &[NotExact],
+        ),
+        ("a narrower one", number(0, 9), number(1, 2), loose),
+        ("on which safety rests", precise(1, 2), number(7, 9), &[]),
+        ("within the range", precise(0, 9), number(1, 2), loose),
+        ("beyond it", precise(1, 2), number(0, 9), &[]),
+        ("the same", precise(1, 2), number(1, 2), all),
+        (
+            "a number for a pointer",
+            number(0, 9),
+            pointer(Kind::Ctx),
+            &[],
+        ),
+        ("linked now", precise(0, 9), with_id(3, number(0, 9)), loose),
+        (
+            "linked then",
+            with_id(3, precise(0, 9)),
+            number(0, 9),
+            loose,
+        ),
+        (
+            "as linked",
+            with_id(3, precise(0, 9)),
+            with_id(4, number(0, 9)),
+            all,
+        ),
+        (
+            "at the same distance",
+            far(ADD_CONST64, 4),
+            far(ADD_CONST64, 4),
+            all,
+        ),
+        (
+            "at another distance",
+            far(ADD_CONST64, 4),
+            far(ADD_CONST64, 5),
+            &[],
+        ),
+        (
+            "at another width",
+            far(ADD_CONST64, 4),
+            far(ADD_CONST32, 4),
+            &[Exact],
+        ),
+        (
+            "at no distance",
+            far(ADD_CONST64, 4),
+            with_id(5, number(0, 9)),
+            &[],
+        ),
+        (
+            "at a distance now",
+            with_id(5, precise(0, 9)),
+            far(ADD_CONST64, 0),
+            &[],
+        ),
+        ("another offset", pointer(VALUE), at(4, pointer(VALUE)), &[]),
+        (
+            "a narrower offset",
+            wider(pointer(VALUE)),
+            pointer(VALUE),
+            loose,
+        ),
+        ("a wider offset", pointer(VALUE), wider(pointer(VALUE)), &[]),
+        ("null or not", null(pointer(VALUE)), pointer(VALUE), &[]),
+        (
+            "another map's",
+            pointer(Kind::MapValue { map: MAP, uid: 1 }),
+            pointer(VALUE),
+            &[],
+        ),
+        ("more bytes checked", packet(4), packet(8), loose),
+        ("fewer bytes checked", packet(8), packet(4), &[]),
+        (
+            "packets from one look",
+            with_id(3, packet(8)),
+            with_id(4, packet(8)),
+            all,
+        ),
+        (
+            "packets from another",
+            with_id(3, packet(8)),
+            packet(8),
+            &[],
+        ),
+        (
+            "an object's size",
+            pointer(Kind::Mem { size: 8 }),
+            pointer(Kind::Mem { size: 9 }),
+            &[],
+        ),
+        (
+            "a frame's stack",
+            pointer(Kind::Stack { frame: 0 }),
+            pointer(Kind::Stack { frame: 1 }),
+            &[],
+        ),
+        ("the context", pointer(Kind::Ctx), pointer(Kind::Ctx), all),
+    ];
+    for (what, old, current, expected) in cases {
+        for closeness in all {
+            let covers = compare(*closeness, |it| it.reg(old, current));
+            assert_eq!(
+                covers,
+                expected.contains(closeness),
+                "{what}: {closeness:?}"
+            );
+        }
+    }
+}
+
+/// Pruning would be wrong: the old path saw the pointer past the end, so the way
+/// on which the packet is read was never walked.
+#[test]
+fn a_pointer_past_the_end_covers_none_before_it() {
+    for (old, current) in [
+        (BEYOND_END, 8),
+        (AT_END, 8),
+        (BEYOND_END, AT_END),
+        (8, AT_END),
+    ] {
+        assert!(!compare(NotExact, |it| it.reg(&packet(old), &packet(current))));
+    }
+    assert!(compare(NotExact, |it| it.reg(&packet(AT_END), &packet(AT_END))));
+}
+
+/// Pruning would be wrong: in the old state, a bound of the one was one of the
+/// other.
+#[test]
+fn linked_numbers_cover_linked_numbers_only() {
+    let linked = |id| RegState {
+        id,
+        ..precise(0, 9)
+    };
+    let pair = |old: [u32; 2], current: [u32; 2]| {
+        compare(NotExact, |it| {
+            it.reg(&linked(old[0]), &linked(current[0]))
+                && it.reg(&linked(old[1]), &linked(current[1]))
+        })
+    };
+    assert!(pair([1, 1], [2, 2]) && pair([1, 2], [3, 4]) && pair([0, 0], [1, 1]));
+    assert!(!pair([1, 1], [2, 3]) && !pair([1, 1], [0, 0]) && !pair([1, 2], [3, 3]));
+}
+
+fn slot(bytes: &str, reg: RegState) -> Slot {
+    let kind = |byte| match byte {
+        b'r' => SlotKind::Spill,
+        b'm' => SlotKind::Misc,
+        b'0' => SlotKind::Zero,
+        _ => SlotKind::Invalid,
+    };
+    let bytes: Vec<SlotKind> = bytes.bytes().map(kind).collect();
+    Slot {
+        reg,
+        bytes: bytes.try_into().unwrap(),
+    }
+}
+
+/// Old bytes and register, current ones, and the closenesses; byte 7 is the lowest
+/// address.
+#[test]
+fn slots() {
+    let (any, some) = (RegState::UNKNOWN, precise(0, 9));
+    let none = RegState::NOT_INIT;
+    let ctx = pointer(Kind::Ctx);
+    let loose: &[Closeness] = &[NotExact, RangeWithin];
+    let all: &[Closeness] = &[NotExact, RangeWithin, Exact];
+    let cases: &[(&str, &str, RegState, &str, RegState, &[Closeness])] = &[
+        (
+            "unwritten covers anything",
+            "????????",
+            none,
+            "rrrrrrrr",
+            ctx,
+            loose,
+        ),
+        (
+            "so does anything",
+            "mmmmmmmm",
+            none,
+            "????????",
+            none,
+            loose,
+        ),
+        (
+            "anything, a spilled pointer",
+            "mmmmmmmm",
+            none,
+            "rrrrrrrr",
+            ctx,
+            loose,
+        ),
+        ("zeros", "00000000", none, "00000000", none, all),
+        (
+            "anything for zeros",
+            "00000000",
+            none,
+            "mmmmmmmm",
+            none,
+            &[],
+        ),
+        (
+            "zeros for half of them",
+            "0000mmmm",
+            none,
+            "00000000",
+            none,
+            loose,
+        ),
+        (
+            "anything for half of them",
+            "00000000",
+            none,
+            "0000mmmm",
+            none,
+            &[],
+        ),
+        ("a pointer", "rrrrrrrr", ctx, "rrrrrrrr", ctx, all),
+        ("another", "rrrrrrrr", ctx, "rrrrrrrr", pointer(VALUE), &[]),
+        (
+            "a number for a pointer",
+            "rrrrrrrr",
+            ctx,
+            "rrrrrrrr",
+            any,
+            &[],
+        ),
+        (
+            "anything for a pointer",
+            "rrrrrrrr",
+            ctx,
+            "mmmmmmmm",
+            none,
+            &[],
+        ),
+        (
+            "a number that matters",
+            "rrrrrrrr",
+            some,
+            "rrrrrrrr",
+            any,
+            &[],
+        ),
+        (
+            "a smaller one",
+            "rrrrrrrr",
+            some,
+            "rrrrrrrr",
+            number(1, 2),
+            loose,
+        ),
+        (
+            "anything for a number",
+            "rrrrrrrr",
+            any,
+            "mmmmmmmm",
+            none,
+            loose,
+        ),
+        (
+            "anything for one that matters",
+            "rrrrrrrr",
+            some,
+            "mmmmmmmm",
+            none,
+            &[],
+        ),
+        (
+            "four bytes of a number",
+            "????rrrr",
+            some,
+            "????rrrr",
+            number(1, 2),
+            loose,
+        ),
+        (
+            "four bytes of another",
+            "????rrrr",
+            some,
+            "????rrrr",
+            any,
+            &[],
+        ),
+        (
+            "four bytes for eight",
+            "rrrrrrrr",
+            some,
+            "????rrrr",
+            some,
+            &[],
+        ),
+    ];
+    for (what, old, a, current, b, expected) in cases {
+        for closeness in all {
+            let (old, current) = (slot(old, *a), slot(current, *b));
+            let covers = compare(*closeness, |it| it.slot(&old, Some(&current)));
+            assert_eq!(
+                covers,
+                expected.contains(closeness),
+                "{what}: {closeness:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_current_stack_may_be_deeper_but_not_shallower() {
+    let (zero, any) = (
+        slot("00000000", RegState::NOT_INIT),
+        slot("mmmmmmmm", RegState::NOT_INIT),
+    );
+    let stacks = |closeness, old: &[Slot], current: &[Slot]| {
+        compare(closeness, |it| it.stacks(old, current))
+    };
+    assert!(stacks(NotExact, &[zero], &[zero, any]));
+    assert!(!stacks(NotExact, &[zero, zero], &[zero]));
+    assert!(
+        stacks(NotExact, &[zero, any], &[zero]),
+        "it asked for nothing"
+    );
+    assert!(!stacks(Exact, &[zero, any], &[zero]));
+}
+
+#[test]
+fn the_same_is_held_in_the_same_order() {
+    let held = |id, held| Reference {
+        id,
+        pc: Pc(1),
+        held,
+    };
+    let refs = |old: &[Reference], current: &[Reference]| {
+        compare(NotExact, |it| it.references(old, current))
+    };
+    let (object, lock) = (Held::Object, Held::SpinLock(MAP));
+    assert!(refs(
+        &[held(1, object), held(2, object)],
+        &[held(7, object), held(8, object)]
+    ));
+    assert!(!refs(
+        &[held(1, object), held(1, object)],
+        &[held(7, object), held(8, object)]
+    ));
+    assert!(!refs(&[held(1, object)], &[]), "given back on this way");
+    assert!(!refs(&[], &[held(1, object)]), "still held on this way");
+    assert!(!refs(&[held(1, object)], &[held(1, lock)]));
+}
+
+#[test]
+fn states_are_told_apart_by_more_than_registers() {
+    let covers = |old: &State, current: &State| compare(NotExact, |it| it.states(old, current));
+    let old = state(&[], Pc(0));
+    let mut other = old.clone();
+    assert!(covers(&old, &other));
+    other.sleepable = true;
+    assert!(!covers(&old, &other));
+    assert!(!covers(&old, &state(&[3], Pc(0))));
+    assert!(!covers(&state(&[3], Pc(0)), &state(&[4], Pc(0))));
+    // A callback that was simulated less often has less behind it.
+    let mut more = old.clone();
+    more.frame_mut().callback_depth = 1;
+    assert!(covers(&old, &more) && !covers(&more, &old));
+    // An id stands for one id in the whole state.
+    let (mut a, mut b) = (old.clone(), old.clone());
+    for (n, reg) in [6, 7].into_iter().enumerate() {
+        a.frame_mut().regs[reg] = RegState {
+            id: 1,
+            ..pointer(VALUE)
+        };
+        b.frame_mut().regs[reg] = RegState {
+            id: 1 + n as u32,
+            ..pointer(VALUE)
+        };
+    }
+    assert!(covers(&a, &a) && !covers(&a, &b));
+}
+
+#[test]
+fn a_register_that_is_dead_is_no_difference() {
+    let mut ids = IdMap::default();
+    let live = InsnInfo {
+        live: 1 << 6,
+        ..InsnInfo::default()
+    };
+    let mut comparison = Comparison {
+        insns: &[live],
+        ids: &mut ids,
+        closeness: NotExact,
+    };
+    let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
+    old.frame_mut().regs[7] = pointer(Kind::Ctx);
+    assert!(comparison.states(&old, &current));
+    old.frame_mut().regs[6] = pointer(Kind::Ctx);
+    assert!(!comparison.states(&old, &current));
+    current.frame_mut().regs[6] = pointer(Kind::Ctx);
+    assert!(comparison.states(&old, &current));
+}
+
+#[test]
+fn a_loop_that_changes_nothing_may_be_endless() {
+    let (old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
+    assert!(may_loop(&old, &current));
+    current.frame_mut().regs[6] = RegState::constant(1);
+    assert!(!may_loop(&old, &current));
+    current.frame_mut().entry = Entry::Call;
+    assert!(!may_loop(&old, &state(&[3], Pc(0))));
+}
