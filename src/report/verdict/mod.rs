@@ -17,6 +17,6 @@ pub use csv::csv;
 pub use filter::{Filter, FilterError};
 pub use log_difference::LogDifference;
 pub use matching::{KernelSaid, Match, MatchTable};
-pub use row::{Refused, RefusedLine, Subject, VerdictRow, VerdictTally};
+pub use row::{Subject, VerdictRow, VerdictTally};
 pub use sort::{SortError, SortKey};
 pub use verdict_table::VerdictTable;
