@@ -10,9 +10,13 @@
 //! as wide as the kernel's, for a program that relies on more than the kernel knows
 //! would be rejected there, and the log prints it.
 
+pub mod diagnose;
 mod reject;
+mod stub;
 pub mod tnum;
+mod trail;
 mod verdict;
 
 pub use reject::Reject;
+pub use trail::Trail;
 pub use verdict::{LogLevel, Statistics, Verdict};
