@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine};
 use crate::isa::{Names, Pseudo, RawInsn};
-use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType, helpers};
+use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc, TypeId};
 
 /// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
@@ -265,6 +265,23 @@ impl Program {
         let at = self.accesses.binary_search_by_key(&pc, |a| a.pc).ok()?;
         self.accesses.get(at)
     }
+}
+
+/// As much of an object's name as the kernel keeps, in the characters that it takes
+/// (`bpf_obj_name_cpy`, `kernel/bpf/syscall.c`).
+///
+/// ```
+/// assert_eq!(bpflab::program::kernel_name("a-name$longer-than-it"), "a_name_longer_t");
+/// ```
+#[must_use]
+pub fn kernel_name(name: &str) -> String {
+    let kept = name.bytes().take(limits::OBJECT_NAME_LEN - 1);
+    kept.map(|byte| match byte {
+        b'_' | b'.' => char::from(byte),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte),
+        _ => '_',
+    })
+    .collect()
 }
 
 impl MapDef {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::image::Image;
+use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::spec::{helpers, limits};
 use crate::util::{HelperId, Pc};
@@ -61,7 +62,36 @@ impl Checked {
         args: [u64; 5],
         budget: Budget,
     ) -> Result<Finished, Box<Fault>> {
+        self.start(machine, images, entry, args, budget, None)
+    }
+
+    /// The same with someone who watches.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn run_watched(
+        &mut self,
+        machine: &mut Machine,
+        images: &[Arc<Image>],
+        entry: &Image,
+        args: [u64; 5],
+        budget: Budget,
+        watch: &mut dyn Watch,
+    ) -> Result<Finished, Box<Fault>> {
+        self.start(machine, images, entry, args, budget, Some(watch))
+    }
+
+    fn start<'a>(
+        &'a mut self,
+        machine: &mut Machine,
+        images: &'a [Arc<Image>],
+        entry: &'a Image,
+        args: [u64; 5],
+        budget: Budget,
+        watch: Option<&'a mut dyn Watch>,
+    ) -> Result<Finished, Box<Fault>> {
         let mut run = Run {
+            watch,
             images,
             image: entry,
             stack: &mut self.stack,
@@ -81,6 +111,7 @@ impl Checked {
 
 /// A run under way.
 pub(super) struct Run<'a> {
+    watch: Option<&'a mut (dyn Watch + 'a)>,
     images: &'a [Arc<Image>],
     /// The program that runs now; a tail call changes it.
     pub(super) image: &'a Image,
@@ -94,6 +125,9 @@ pub(super) struct Run<'a> {
 
 /// A function under way: what its caller gets back when it ends.
 struct Frame {
+    start: i64,
+    /// The call that led here.
+    from: i64,
     return_to: i64,
     saved: [u64; 4],
     frame_pointer: u64,
@@ -143,6 +177,9 @@ impl Run<'_> {
                 return Err(self.fault(at, FaultKind::Budget(self.budget.0)));
             }
             self.executed += 1;
+            if self.watch.is_some() {
+                self.show(machine, at);
+            }
             let next = match insn {
                 Insn::Call(target) => self.call(machine, at, insn, target)?,
                 Insn::CallReg { target } => self.call_register(machine, at, self.reg(target))?,
@@ -161,6 +198,36 @@ impl Run<'_> {
                     _ => return Ok(self.reg(Reg::R0)),
                 },
             };
+        }
+    }
+
+    /// Shows the run to whoever watches it.
+    fn show(&mut self, machine: &Machine, at: i64) {
+        let mut regs = self.regs;
+        let mut frames: SmallVec<[_; limits::MAX_CALL_FRAMES]> = SmallVec::new();
+        for (number, frame) in self.frames.iter().enumerate().rev() {
+            let Some(&stack) = self.stack.get(number) else {
+                return;
+            };
+            frames.push(WatchedFrame {
+                start: pc(frame.start),
+                callsite: (number > 0).then(|| pc(frame.from)),
+                is_callback: number > 0 && frame.return_to == frame.from,
+                stack,
+                regs,
+            });
+            // What the caller gets back.
+            let [r6, r7, r8, r9] = frame.saved;
+            regs = [0, 0, 0, 0, 0, 0, r6, r7, r8, r9, frame.frame_pointer];
+        }
+        frames.reverse();
+        if let Some(watch) = &mut self.watch {
+            watch.before(&Step {
+                image: self.image,
+                machine,
+                pc: pc(at),
+                frames: &frames,
+            });
         }
     }
 
@@ -240,6 +307,8 @@ impl Run<'_> {
         }
         let [.., r6, r7, r8, r9, r10] = self.regs;
         self.frames.push(Frame {
+            start: to,
+            from,
             return_to,
             saved: [r6, r7, r8, r9],
             frame_pointer: r10,

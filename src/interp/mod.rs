@@ -4,6 +4,8 @@
 mod checked;
 mod image;
 mod operations;
+mod watch;
 
 pub use checked::{Budget, Checked, Finished};
 pub use image::Image;
+pub use watch::{Step, Watch, WatchedFrame};

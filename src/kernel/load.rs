@@ -5,7 +5,7 @@ use std::ffi::CString;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::loaded_program::LoadedProgram;
 use super::log::{text, verdict};
-use super::maps::{LoadedMaps, kernel_name};
+use super::maps::{LoadedMaps, name_field};
 use super::probe::{Probe, probe};
 use super::sys::{ProgFd, ProgRequest};
 use super::target::{Absent, translate};
@@ -95,7 +95,7 @@ pub fn load(
         expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
         insns: &insns,
         license: &license,
-        name: kernel_name(&program.name),
+        name: name_field(&program.name),
         flags: program.flags.bits(),
         attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
         btf: maps.btf(),

@@ -9,7 +9,7 @@ use super::loaded_program::LoadedProgram;
 use super::log::text;
 use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
 use crate::btf::Btf;
-use crate::program::{Initial, MapDef};
+use crate::program::{Initial, MapDef, kernel_name};
 use crate::spec::MapType;
 use crate::util::{Errno, MapId};
 
@@ -168,7 +168,7 @@ impl LoadedMaps {
             flags: def.flags.bits(),
             extra: def.extra,
             numa_node: def.numa_node,
-            name: kernel_name(&def.name),
+            name: name_field(&def.name),
             inner: inner.as_ref(),
             types: types.map(|btf| (btf, id(def.key_type), id(def.value_type))),
             kernel_value_type: id(def.kernel_value_type),
@@ -233,18 +233,12 @@ fn load_btf(btf: &Btf) -> Result<BtfFd> {
     })
 }
 
-/// As much of a name as the kernel keeps, in the characters that it takes
-/// (`bpf_obj_name_cpy`, `kernel/bpf/syscall.c`).
-pub(super) fn kernel_name(name: &str) -> [u8; NAME_LEN] {
-    let mut kept = [0; NAME_LEN];
-    for (to, from) in kept.iter_mut().take(NAME_LEN - 1).zip(name.bytes()) {
-        *to = match from {
-            b'_' | b'.' => from,
-            _ if from.is_ascii_alphanumeric() => from,
-            _ => b'_',
-        };
-    }
-    kept
+/// A name as a field of a request, ended by zeros.
+pub(super) fn name_field(name: &str) -> [u8; NAME_LEN] {
+    let mut field = [0; NAME_LEN];
+    let name = kernel_name(name);
+    field[..name.len()].copy_from_slice(name.as_bytes());
+    field
 }
 
 #[cfg(test)]
@@ -253,8 +247,8 @@ mod tests {
 
     #[test]
     fn names_are_what_the_kernel_takes() {
-        assert_eq!(&kernel_name(".rodata.str"), b".rodata.str\0\0\0\0\0");
-        assert_eq!(&kernel_name("a-name$longer-than-it"), b"a_name_longer_t\0");
+        assert_eq!(&name_field(".rodata.str"), b".rodata.str\0\0\0\0\0");
+        assert_eq!(&name_field("a-name$longer-than-it"), b"a_name_longer_t\0");
         assert_eq!(*whole(&[1], 3), [1, 0, 0]);
         assert_eq!(*whole(&[1, 2], 2), [1, 2]);
     }

@@ -60,6 +60,13 @@ impl Reject {
         self
     }
 
+    /// The same words under another error number.
+    #[must_use]
+    pub(crate) fn with_errno(mut self, errno: Errno) -> Self {
+        self.0.errno = errno;
+        self
+    }
+
     /// The error number that `bpf(BPF_PROG_LOAD)` would set.
     #[must_use]
     pub fn errno(&self) -> Errno {

@@ -75,6 +75,29 @@ impl Tnum {
         self.value | self.mask
     }
 
+    /// The least member above `number`; the largest member where none is.
+    #[must_use]
+    pub const fn next_member(self, number: u64) -> u64 {
+        if number >= self.max() {
+            return self.max();
+        }
+        // Down to the first known bit that `number` has otherwise, it begins like a
+        // member. Where that member's bit is the set one, the member is the greater for
+        // it; else the unknown bits above it must count up by one, as they must where
+        // `number` is a member. The bits that are not counted in carry.
+        let wrong = (number ^ self.value) & !self.mask;
+        let below = match wrong.leading_zeros() {
+            64 => 0,
+            zeros => u64::MAX >> zeros,
+        };
+        let unknown = if wrong & self.value > wrong & number {
+            number & !below
+        } else {
+            (number | !self.mask | below).wrapping_add(1)
+        };
+        unknown & self.mask | self.value
+    }
+
     /// Whether `number` agrees with the known bits.
     #[must_use]
     pub const fn contains(self, number: u64) -> bool {
@@ -391,6 +414,37 @@ mod tests {
         }
         assert_eq!(Tnum::range(0, u64::MAX), Tnum::UNKNOWN);
         assert_eq!(Tnum::range(7, 7), Tnum::constant(7));
+    }
+
+    #[test]
+    fn members_follow_each_other() {
+        for a in small() {
+            let mut all = members(a);
+            all.sort_unstable();
+            for &x in &all {
+                for number in [x.wrapping_sub(1), x, x.wrapping_add(1), x ^ 8, x ^ 1 << 33] {
+                    let next = all.iter().find(|&&member| member > number);
+                    assert_eq!(
+                        a.next_member(number),
+                        *next.unwrap_or(&a.max()),
+                        "{a} {number:#x}"
+                    );
+                }
+            }
+        }
+        for mask in 0..64 {
+            for value in (0..64).filter(|value| value & mask == 0) {
+                let a = Tnum { value, mask };
+                for number in 0..70 {
+                    let next = (number + 1..64).find(|&next| a.contains(next));
+                    assert_eq!(
+                        a.next_member(number),
+                        next.unwrap_or(a.max()),
+                        "{a} {number}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -485,7 +485,7 @@ macro_rules! for_each_helper {
                 "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            178 skc_to_unix_sock = none, "struct unix_sock *" "void *sk" [CASTS] {
+            178 skc_to_unix_sock = none, "struct unix_sock *" "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(unix_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }

@@ -1,0 +1,424 @@
+//! Arithmetic: on numbers by [`Scalar`], on pointers by the rules here.
+//!
+//! A pointer plus or minus a number stays a pointer: a known number goes into the
+//! fixed offset, another into the variable one. Two pointers may only be subtracted,
+//! which gives any number, and nothing else may be done with a pointer.
+//! (`check_alu_op`, `adjust_reg_min_max_vals`, `adjust_ptr_min_max_vals`.)
+
+use super::env::Verifier;
+use super::log::name::type_name;
+use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
+use super::reject::{Checked, reject};
+use super::scalar::Scalar;
+use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
+use crate::spec::helpers::TypeFlags;
+use crate::spec::limits::MAX_VAR_OFFSET;
+
+impl Verifier<'_> {
+    /// `dst op= src`, and moves.
+    pub(super) fn check_alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Checked {
+        if let Operand::Reg(src) = src {
+            self.check_read(src)?;
+        }
+        if op == AluOp::Mov {
+            self.check_write(dst)?;
+            self.check_mov(width, dst, src);
+            return Ok(());
+        }
+        self.check_read(dst)?;
+        super::structure::constant_operand(&Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        })?;
+        self.check_write(dst)?;
+        self.check_arithmetic(op, width, dst, src)?;
+        self.keep_consistent(dst);
+        Ok(())
+    }
+
+    /// `dst = -dst`.
+    pub(super) fn check_neg(&mut self, width: Width, dst: Reg) -> Checked {
+        self.check_unary(dst, |number| number.neg(width))
+    }
+
+    /// `dst = be16 dst` and its like.
+    pub(super) fn check_endian(&mut self, op: EndianOp, size: EndianSize, dst: Reg) -> Checked {
+        self.check_unary(dst, |number| Scalar::endian(op, size, number))
+    }
+
+    fn check_unary(&mut self, dst: Reg, apply: impl FnOnce(&Scalar) -> Scalar) -> Checked {
+        self.check_read(dst)?;
+        self.check_write(dst)?;
+        let reg = self.reg(dst);
+        let result = if reg.is_scalar() {
+            RegState {
+                var: apply(&reg.var),
+                ..*reg
+            }
+        } else {
+            RegState::UNKNOWN
+        };
+        *self.reg_mut(dst) = result;
+        self.keep_consistent(dst);
+        Ok(())
+    }
+
+    /// A copy links both registers, so that a bound found for one holds for the other.
+    fn check_mov(&mut self, width: Width, dst: Reg, src: Operand) {
+        let result = match (src, width) {
+            (Operand::Imm(value), Width::W64) => {
+                RegState::constant(i64::from(value).cast_unsigned())
+            }
+            (Operand::Imm(value), Width::W32) => RegState::constant(value.cast_unsigned().into()),
+            (Operand::Reg(src), Width::W64) => {
+                self.link_before_move(src);
+                *self.reg(src)
+            }
+            (Operand::Reg(src), Width::W32) => {
+                let fits = self.reg(src).var.umax <= u32::MAX.into();
+                self.narrow_copy(src, fits, |number| number.zext32().synced())
+            }
+        };
+        *self.reg_mut(dst) = result;
+    }
+
+    /// `dst = (sN)src`.
+    pub(super) fn check_movsx(
+        &mut self,
+        width: Width,
+        from: SignedSize,
+        dst: Reg,
+        src: Reg,
+    ) -> Checked {
+        self.check_read(src)?;
+        self.check_write(dst)?;
+        // A number that has no sign to extend stays what it is.
+        let bits = 8 * from.size().bytes();
+        let unchanged = self.reg(src).var.umax < 1 << (bits - 1);
+        let result = self.narrow_copy(src, unchanged, |number| number.movsx(width, from));
+        *self.reg_mut(dst) = result;
+        self.keep_consistent(dst);
+        Ok(())
+    }
+
+    /// A copy that may lose bits: linked only if it doesn't. A pointer becomes any
+    /// number.
+    fn narrow_copy(
+        &mut self,
+        src: Reg,
+        same: bool,
+        apply: impl FnOnce(&Scalar) -> Scalar,
+    ) -> RegState {
+        if !self.reg(src).is_scalar() {
+            // Of the pointer nothing is left but that the upper half is gone.
+            return RegState::scalar(apply(&Scalar::UNKNOWN));
+        }
+        if same {
+            self.link_before_move(src);
+        }
+        let mut copy = *self.reg(src);
+        if !same {
+            copy.unlink();
+        }
+        copy.var = apply(&copy.var);
+        copy
+    }
+
+    /// Gives a number that is not known an id to share.
+    pub(super) fn link_before_move(&mut self, src: Reg) {
+        let id = self.last_id + 1;
+        if self.reg_mut(src).link(id) {
+            self.last_id = id;
+        }
+    }
+
+    fn check_arithmetic(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) -> Checked {
+        let target = *self.reg(dst);
+        let other = match src {
+            Operand::Reg(src) => *self.reg(src),
+            Operand::Imm(value) => RegState::constant(i64::from(value).cast_unsigned()),
+        };
+        match (target.is_scalar(), other.is_scalar(), src) {
+            (false, false, _) => {
+                if op != AluOp::Sub {
+                    reject!(
+                        EACCES,
+                        "R{} pointer {} pointer prohibited",
+                        dst.number(),
+                        op.symbol()
+                    );
+                }
+                self.set_unknown(dst);
+                return Ok(());
+            }
+            (true, false, _) => {
+                self.mark_precise(dst)?;
+                return self.check_pointer_arithmetic(op, width, dst, &other, &target, true);
+            }
+            (false, true, src) => {
+                if let Operand::Reg(src) = src {
+                    self.mark_precise(src)?;
+                }
+                return self.check_pointer_arithmetic(op, width, dst, &target, &other, false);
+            }
+            (true, true, Operand::Reg(src)) if target.precise => self.mark_precise(src)?,
+            (true, true, _) => {}
+        }
+        let same_register = src == Operand::Reg(dst);
+        let var = Scalar::alu(op, width, &target.var, &other.var);
+        let reg = self.reg_mut(dst);
+        reg.var = var;
+        // `r2 = r1; r2 += 4`: both stay linked, four apart.
+        match added(op, width, &target.var, &other.var) {
+            Some(delta) if !same_register && reg.id != 0 && reg.id & ADD_CONST == 0 => {
+                reg.id |= match width {
+                    Width::W64 => ADD_CONST64,
+                    Width::W32 => ADD_CONST32,
+                };
+                reg.off = delta;
+            }
+            _ => reg.unlink(),
+        }
+        Ok(())
+    }
+
+    /// `pointer ± number`, or `number + pointer` if the operands are `swapped`; the
+    /// result is in `dst` (`adjust_ptr_min_max_vals`).
+    fn check_pointer_arithmetic(
+        &mut self,
+        op: AluOp,
+        width: Width,
+        dst: Reg,
+        pointer: &RegState,
+        number: &RegState,
+        swapped: bool,
+    ) -> Checked {
+        let (at, by) = (dst.number(), &number.var);
+        let known = by.value().map(u64::cast_signed);
+        let impossible = by.smin > by.smax || by.umin > by.umax;
+        if impossible || known.is_some() && (by.smin != by.smax || by.umin != by.umax) {
+            self.set_unknown(dst);
+            return Ok(());
+        }
+        if width == Width::W32 {
+            if op == AluOp::Sub {
+                self.set_unknown(dst);
+                return Ok(());
+            }
+            reject!(EACCES, "R{at} 32-bit pointer arithmetic prohibited");
+        }
+        let name = type_name(pointer);
+        if pointer.maybe_null() {
+            reject!(
+                EACCES,
+                "R{at} pointer arithmetic on {name} prohibited, null-check it first"
+            );
+        }
+        let untrusted = pointer.flags.contains(TypeFlags::PTR_UNTRUSTED);
+        let allowed = match pointer.kind {
+            Kind::Mem { .. } if untrusted => return Ok(()),
+            Kind::Ctx
+            | Kind::MapValue { .. }
+            | Kind::MapKey { .. }
+            | Kind::Stack { .. }
+            | Kind::PacketMeta { .. }
+            | Kind::Packet { .. }
+            | Kind::TpBuffer
+            | Kind::BtfId { .. }
+            | Kind::Mem { .. }
+            | Kind::Buf
+            | Kind::Func { .. } => true,
+            Kind::FlowKeys if known.is_some() => true,
+            Kind::FlowKeys | Kind::MapPtr { .. } => known == Some(0) && op == AluOp::Add,
+            _ => false,
+        };
+        if !allowed {
+            reject!(EACCES, "R{at} pointer arithmetic on {name} prohibited");
+        }
+        check_sane_offset(number, pointer)?;
+        check_sane_offset(pointer, pointer)?;
+
+        let mut result = *pointer;
+        let fixed = known.and_then(|known| {
+            let off = i64::from(pointer.off);
+            i32::try_from(match op {
+                AluOp::Sub => off.wrapping_sub(known),
+                _ => off.wrapping_add(known),
+            })
+            .ok()
+        });
+        match op {
+            AluOp::Add => match fixed {
+                Some(off) => result.off = off,
+                None => {
+                    result.var = add_offsets(&pointer.var, by);
+                    self.move_packet_base(&mut result, true);
+                }
+            },
+            AluOp::Sub => {
+                if swapped {
+                    reject!(EACCES, "R{at} tried to subtract pointer from scalar");
+                }
+                if matches!(pointer.kind, Kind::Stack { .. }) {
+                    reject!(EACCES, "R{at} subtraction from stack pointer prohibited");
+                }
+                match fixed {
+                    Some(off) => result.off = off,
+                    None => {
+                        result.var = subtract_offsets(&pointer.var, by);
+                        self.move_packet_base(&mut result, by.smin < 0);
+                    }
+                }
+            }
+            AluOp::And | AluOp::Or | AluOp::Xor => reject!(
+                EACCES,
+                "R{at} bitwise operator {} on pointer prohibited",
+                op.symbol()
+            ),
+            _ => reject!(
+                EACCES,
+                "R{at} pointer arithmetic with {} operator prohibited",
+                op.symbol()
+            ),
+        }
+        // Pointers carry no 32-bit bounds.
+        (result.var.umin32, result.var.umax32) = (0, u32::MAX);
+        (result.var.smin32, result.var.smax32) = (i32::MIN, i32::MAX);
+        check_sane_offset(&result, pointer)?;
+        result.var = result.var.synced();
+        *self.reg_mut(dst) = result;
+        Ok(())
+    }
+
+    /// A packet pointer with a new variable offset is measured anew; the bytes that
+    /// were checked count on only if it moved towards the start.
+    fn move_packet_base(&mut self, result: &mut RegState, lose_range: bool) {
+        if result.is_packet() {
+            result.id = self.new_id();
+            if lose_range {
+                result.set_range(0);
+            }
+        }
+    }
+
+    /// A number whose bounds contradict each other, which can be on paths that are never
+    /// taken, is any number (`reg_bounds_sanity_check`).
+    pub(super) fn keep_consistent(&mut self, dst: Reg) {
+        let reg = self.reg_mut(dst);
+        if !reg.var.is_consistent() {
+            reg.var = Scalar::UNKNOWN;
+        }
+    }
+}
+
+impl RegState {
+    /// Gives a number that is not known this id to share, unless it has one; whether it
+    /// was used (`assign_scalar_id_before_mov`).
+    pub(super) fn link(&mut self, id: u32) -> bool {
+        if !self.is_scalar() {
+            return false;
+        }
+        if self.id & ADD_CONST != 0 {
+            self.unlink();
+        }
+        let linked = self.id == 0 && !self.var.is_const();
+        if linked {
+            self.id = id;
+        }
+        linked
+    }
+
+    /// Ends the link to others (`clear_scalar_id`).
+    pub(super) fn unlink(&mut self) {
+        self.id = 0;
+        self.off = 0;
+    }
+}
+
+/// The constant that an addition or subtraction adds, if the operand can be told again
+/// from the result: one of 32 bits must not have cut anything off.
+fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
+    let by = match width {
+        Width::W64 => i32::try_from(src.value()?.cast_signed()).ok()?,
+        Width::W32 if dst.umax > u64::from(u32::MAX) || !src.bits.low().is_const() => return None,
+        Width::W32 => low32(src.bits.low().min()).cast_signed(),
+    };
+    match op {
+        AluOp::Add => Some(by),
+        AluOp::Sub => by.checked_neg(),
+        _ => None,
+    }
+}
+
+/// The sum of two variable offsets, each bound by itself.
+fn add_offsets(a: &Scalar, b: &Scalar) -> Scalar {
+    let (smin, smax) = match (a.smin.checked_add(b.smin), a.smax.checked_add(b.smax)) {
+        (Some(min), Some(max)) => (min, max),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let (umin, umax) = match (a.umin.checked_add(b.umin), a.umax.checked_add(b.umax)) {
+        (Some(min), Some(max)) => (min, max),
+        _ => (0, u64::MAX),
+    };
+    let bits = a.bits.add(b.bits);
+    Scalar {
+        bits,
+        umin,
+        umax,
+        smin,
+        smax,
+        ..Scalar::UNKNOWN
+    }
+}
+
+/// The difference of two variable offsets.
+fn subtract_offsets(a: &Scalar, b: &Scalar) -> Scalar {
+    let (smin, smax) = match (a.smin.checked_sub(b.smax), a.smax.checked_sub(b.smin)) {
+        (Some(min), Some(max)) => (min, max),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let (umin, umax) = match (a.umin.checked_sub(b.umax), a.umax.checked_sub(b.umin)) {
+        (Some(min), Some(max)) => (min, max),
+        _ => (0, u64::MAX),
+    };
+    let bits = a.bits.sub(b.bits);
+    Scalar {
+        bits,
+        umin,
+        umax,
+        smin,
+        smax,
+        ..Scalar::UNKNOWN
+    }
+}
+
+/// Offsets stay within a range in which nothing can wrap (`check_reg_sane_offset`).
+/// `pointer` gives the name in the message.
+fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
+    let sane = |value: i64| -MAX_VAR_OFFSET < value && value < MAX_VAR_OFFSET;
+    let name = type_name(pointer);
+    if let Some(value) = reg.var.value().map(u64::cast_signed)
+        && !sane(value)
+    {
+        reject!(
+            EINVAL,
+            "math between {name} pointer and {value} is not allowed"
+        );
+    }
+    if !sane(reg.off.into()) {
+        reject!(EINVAL, "{name} pointer offset {} is not allowed", reg.off);
+    }
+    let min = reg.var.smin;
+    if min == i64::MIN {
+        reject!(
+            EINVAL,
+            "math between {name} pointer and register with unbounded min value is not allowed"
+        );
+    }
+    if !sane(min) {
+        reject!(EINVAL, "value {min} makes {name} pointer be out of bounds");
+    }
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! What a program that names a type of the kernel's BTF attaches to: a function, a
+//! hook, a tracepoint or an iterator, with the prototype that types its context
+//! (`check_attach_btf_id` and `bpf_check_attach_target`).
+
+use super::reject::{Checked, reject};
+use super::structure::is_gpl_compatible;
+use crate::btf::{Btf, Kind, Type};
+use crate::program::Program;
+use crate::spec::limits::MAX_FUNC_ARGS;
+use crate::spec::{AttachType, ProgFlags, ProgType, iterator, lsm};
+use crate::util::TypeId;
+
+/// What a tracepoint's typedef is called, before its own name.
+const TRACEPOINT: &str = "btf_trace_";
+/// What the function behind a tracepoint is called, before the name of its template.
+const TEMPLATE: &str = "__bpf_trace_";
+/// Functions that no tracing program may attach to (`btf_id_deny`).
+const DENIED: &[&str] = &[
+    "___migrate_enable",
+    "migrate_disable",
+    "migrate_enable",
+    "rcu_read_unlock_strict",
+    "preempt_count_add",
+    "preempt_count_sub",
+    "__rcu_read_lock",
+    "__rcu_read_unlock",
+];
+/// Functions that do not return (`noreturn_deny`).
+const NO_RETURN: &[&str] = &[
+    "__ia32_sys_exit",
+    "__ia32_sys_exit_group",
+    "__x64_sys_exit",
+    "__x64_sys_exit_group",
+    "__kunit_abort",
+    "kunit_try_catch_throw",
+    "__module_put_and_kthread_exit",
+    "do_exit",
+    "do_group_exit",
+    "kthread_complete_and_exit",
+    "kthread_exit",
+    "make_task_dead",
+];
+/// Functions of which a program may not sleep although they fail on request
+/// (`btf_non_sleepable_error_inject`).
+const NEVER_SLEEP: &[&str] = &[
+    "__filemap_add_folio",
+    "should_fail_alloc_page",
+    "should_failslab",
+];
+
+/// The target of a program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttachTarget<'p> {
+    /// The name of the function, or of the tracepoint.
+    pub name: &'p str,
+    /// Its prototype.
+    pub prototype: Type<'p>,
+    /// Whether it is a tracepoint, of which the first parameter is not the program's.
+    pub is_tracepoint: bool,
+}
+
+impl<'p> AttachTarget<'p> {
+    /// The target of a program that has one.
+    ///
+    /// # Errors
+    /// The kernel's, for a type that the program can't attach to.
+    pub(crate) fn resolve(program: &'p Program) -> Checked<Option<Self>> {
+        let sleepable = program.flags.contains(ProgFlags::SLEEPABLE);
+        let prog_type = program.prog_type;
+        if prog_type == ProgType::Syscall {
+            if sleepable {
+                return Ok(None);
+            }
+            reject!(EINVAL, "Syscall programs can only be sleepable");
+        }
+        // Whether a security hook may sleep shows when it is known.
+        let may_sleep =
+            prog_type == ProgType::Lsm || prog_type.may_sleep(program.expected_attach_type);
+        if sleepable && !may_sleep {
+            reject!(
+                EINVAL,
+                "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be \
+                 sleepable"
+            );
+        }
+        match prog_type {
+            ProgType::Tracing | ProgType::Lsm => Self::in_kernel(program, sleepable).map(Some),
+            ProgType::StructOps if !is_gpl_compatible(&program.license) => {
+                reject!(
+                    EINVAL,
+                    "struct ops programs must have a GPL compatible license"
+                )
+            }
+            ProgType::StructOps => {
+                reject!(
+                    ENOTSUPP,
+                    "struct_ops programs are not supported by bpflab yet"
+                )
+            }
+            ProgType::Ext => {
+                reject!(
+                    ENOTSUPP,
+                    "extension programs are not supported by bpflab yet"
+                )
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn in_kernel(program: &'p Program, sleepable: bool) -> Checked<Self> {
+        let Some(id) = program.attach_btf_id else {
+            reject!(EINVAL, "Tracing programs must provide btf_id");
+        };
+        let Some(btf) = &program.kernel_btf else {
+            reject!(
+                ENOTSUPP,
+                "programs that attach to a function in BTF are not supported by bpflab without \
+                 the kernel's BTF"
+            );
+        };
+        let Some(ty) = btf.get(id).filter(|_| id != TypeId(0)) else {
+            reject!(EINVAL, "attach_btf_id {id} is invalid");
+        };
+        let name = ty.name();
+        let attach = program.expected_attach_type;
+        match attach {
+            Some(AttachType::TraceRawTp) => return Self::tracepoint(btf, ty),
+            Some(AttachType::TraceIter) => {
+                let target = Self::function(btf, ty)?;
+                if iterator::find(name).is_none() {
+                    reject!(EINVAL, "");
+                }
+                return Ok(target);
+            }
+            Some(
+                AttachType::ModifyReturn
+                | AttachType::LsmMac
+                | AttachType::LsmCgroup
+                | AttachType::TraceFentry
+                | AttachType::TraceFexit,
+            ) => {}
+            _ => reject!(EINVAL, ""),
+        }
+        let target = Self::function(btf, ty)?;
+        if sleepable {
+            if !may_sleep(program.prog_type, name) {
+                reject!(EINVAL, "{name} is not sleepable");
+            }
+        } else if attach == Some(AttachType::ModifyReturn)
+            && !(name.starts_with("security_") || may_fail_on_request(name))
+        {
+            reject!(EINVAL, "{name}() is not modifiable");
+        }
+        if program.prog_type == ProgType::Lsm {
+            check_hook(program, name, id)?;
+        } else if DENIED.contains(&name) {
+            reject!(
+                EINVAL,
+                "Attaching tracing programs to function '{name}' is rejected."
+            );
+        } else if matches!(
+            attach,
+            Some(AttachType::TraceFexit | AttachType::ModifyReturn)
+        ) && NO_RETURN.contains(&name)
+        {
+            reject!(
+                EINVAL,
+                "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected."
+            );
+        }
+        Ok(target)
+    }
+
+    fn tracepoint(btf: &'p Btf, ty: Type<'p>) -> Checked<Self> {
+        let id = ty.id();
+        if ty.kind() != Kind::Typedef {
+            reject!(EINVAL, "attach_btf_id {id} is not a typedef");
+        }
+        let Some(name) = ty.name().strip_prefix(TRACEPOINT) else {
+            let name = ty.name();
+            reject!(
+                EINVAL,
+                "attach_btf_id {id} points to wrong type name {name}"
+            );
+        };
+        // The typedef's prototype has no names of parameters; the function has, if it
+        // is the tracepoint's own and not one of a class.
+        let function = btf.find(&format!("{TEMPLATE}{name}"), Kind::Func);
+        let prototype = match function.and_then(|function| function.target()) {
+            Some(prototype) => Some(prototype),
+            None => ty.target().and_then(|pointer| pointer.target()),
+        };
+        let Some(prototype) = prototype.filter(|ty| ty.kind() == Kind::FuncProto) else {
+            reject!(EINVAL, "");
+        };
+        Ok(Self {
+            name,
+            prototype,
+            is_tracepoint: true,
+        })
+    }
+
+    fn function(btf: &Btf, ty: Type<'p>) -> Checked<Self> {
+        if ty.kind() != Kind::Func {
+            reject!(EINVAL, "attach_btf_id {} is not a function", ty.id());
+        }
+        let Some(prototype) = ty.target().filter(|ty| ty.kind() == Kind::FuncProto) else {
+            reject!(EINVAL, "");
+        };
+        let target = Self {
+            name: ty.name(),
+            prototype,
+            is_tracepoint: false,
+        };
+        target.check_prototype(btf)?;
+        Ok(target)
+    }
+
+    /// Whether a trampoline can carry the parameters (`btf_distill_func_proto`).
+    fn check_prototype(&self, btf: &Btf) -> Checked {
+        let name = self.name;
+        let params = self.prototype.params();
+        let count = params.len();
+        if count > MAX_FUNC_ARGS {
+            reject!(
+                EINVAL,
+                "The function {name} has {count} arguments. Too many."
+            );
+        }
+        let result = self.prototype.target_id().unwrap_or_default();
+        let (size, ty) = carried(btf, result);
+        if size.is_none() || ty.kind() == Kind::Struct {
+            reject!(
+                EINVAL,
+                "The function {name} return type {} is unsupported.",
+                kind_name(ty.kind())
+            );
+        }
+        for (at, param) in params.enumerate() {
+            if at + 1 == count && param.ty == TypeId(0) {
+                reject!(
+                    EINVAL,
+                    "The function {name} with variable args is unsupported."
+                );
+            }
+            match carried(btf, param.ty) {
+                (Some(1..=16), _) => {}
+                (Some(0), _) => {
+                    reject!(EINVAL, "The function {name} has malformed void argument.")
+                }
+                (_, ty) => reject!(
+                    EINVAL,
+                    "The function {name} arg{at} type {} is unsupported.",
+                    kind_name(ty.kind())
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the function's result is `void`.
+    pub(crate) fn returns_nothing(&self) -> bool {
+        self.prototype
+            .target_id()
+            .is_none_or(|result| result == TypeId(0))
+    }
+}
+
+/// The name of a kind as the verifier prints it (`btf_type_str`).
+pub(crate) const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Void => "UNKNOWN",
+        _ => kind.name(),
+    }
+}
+
+/// The bytes that a value of this type takes in registers, if it can be passed in
+/// them; and the type itself (`__get_type_size`).
+fn carried(btf: &Btf, id: TypeId) -> (Option<u32>, Type<'_>) {
+    let ty = btf.resolve(id).unwrap_or(btf.ty(TypeId(0)));
+    let size = match ty.kind() {
+        Kind::Void => (id == TypeId(0)).then_some(0),
+        Kind::Ptr => Some(8),
+        Kind::Int | Kind::Enum | Kind::Enum64 | Kind::Struct => ty.size(),
+        _ => None,
+    };
+    (size, ty)
+}
+
+/// Whether the function fails where a test asks it to: then a program may sleep there,
+/// and change its result. The list is in the kernel's memory, not in BTF; system calls
+/// are on it.
+fn may_fail_on_request(function: &str) -> bool {
+    const ON_REQUEST: &[&str] = &[
+        "__filemap_add_folio",
+        "bpf_fentry_test1",
+        "bpf_modify_return_test",
+        "bpf_modify_return_test2",
+        "bpf_modify_return_test_tp",
+        "should_fail_alloc_page",
+        "should_fail_bio",
+        "should_failslab",
+    ];
+    let system_call = ["__x64_sys_", "__ia32_sys_", "__arm64_sys_"];
+    system_call
+        .iter()
+        .any(|prefix| function.starts_with(prefix))
+        || ON_REQUEST.contains(&function)
+}
+
+fn may_sleep(prog_type: ProgType, function: &str) -> bool {
+    if prog_type == ProgType::Lsm {
+        lsm::is_sleepable(function)
+    } else {
+        may_fail_on_request(function) && !NEVER_SLEEP.contains(&function)
+    }
+}
+
+/// Whether the function stands for a hook that is open to programs
+/// (`bpf_lsm_verify_prog`).
+fn check_hook(program: &Program, name: &str, id: TypeId) -> Checked {
+    if !is_gpl_compatible(&program.license) {
+        reject!(EINVAL, "LSM programs must have a GPL compatible license");
+    }
+    if lsm::is_disabled(name) {
+        reject!(EINVAL, "attach_btf_id {id} points to disabled hook {name}");
+    }
+    if !name.starts_with(lsm::PREFIX) {
+        reject!(
+            EINVAL,
+            "attach_btf_id {id} points to wrong type name {name}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,360 @@
+//! Conditional jumps: which way they go, and what each way teaches.
+//!
+//! A comparison of numbers bounds both, and every register that is linked to them; one
+//! with null turns a pointer that may be null into one that isn't, or into the number 0;
+//! one with a packet's end checks bytes of the packet. (`check_cond_jmp_op`.)
+
+use super::env::Verifier;
+use super::maps::{FieldKind, Maps};
+use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
+use super::reject::Checked;
+use super::scalar::Scalar;
+use super::state::{Linked, LinkedSet, State};
+use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
+use crate::spec::MapType;
+use crate::spec::helpers::TypeFlags;
+use crate::util::Pc;
+
+/// A conditional jump.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison {
+    pub op: JumpOp,
+    pub width: Width,
+    pub dst: Reg,
+    pub src: Operand,
+    /// Where it goes if the condition holds.
+    pub target: Pc,
+}
+
+impl Verifier<'_> {
+    /// Walks on, or forks the walk if both ways are possible. Where the current state
+    /// goes on is given back.
+    pub(super) fn check_jump_if(&mut self, jump: &Comparison, next: Pc) -> Checked<Pc> {
+        let Comparison {
+            op,
+            width,
+            dst,
+            src,
+            target,
+        } = *jump;
+        self.check_read(dst)?;
+        if let Operand::Reg(src) = src {
+            self.check_read(src)?;
+        }
+        let left = *self.reg(dst);
+        let right = match src {
+            Operand::Reg(src) => *self.reg(src),
+            Operand::Imm(value) => RegState::constant(i64::from(value).cast_unsigned()),
+        };
+        self.note_stack_operands(&left, &right);
+
+        if let Some(taken) = outcome(op, width, &left, &right) {
+            if left.is_scalar() {
+                self.mark_precise(dst)?;
+            }
+            if let Operand::Reg(src) = src
+                && right.is_scalar()
+            {
+                self.mark_precise(src)?;
+            }
+            self.log_insn_state();
+            return Ok(if taken { target } else { next });
+        }
+
+        let mut linked = LinkedSet::default();
+        if let Operand::Reg(_) = src
+            && right.is_scalar()
+            && right.id != 0
+        {
+            self.collect_linked(right.id, &mut linked);
+        }
+        if left.is_scalar() && left.id != 0 {
+            self.collect_linked(left.id, &mut linked);
+        }
+        if linked.len() > 1 {
+            self.note_step(None, linked);
+        }
+
+        let pc = self.pc;
+        self.fork(target, pc)?;
+        self.learn_bounds(jump, linked);
+        self.learn_null(jump);
+        self.log_insn_state();
+        Ok(next)
+    }
+
+    /// What the comparison says of numbers, on both ways (`reg_set_min_max`).
+    fn learn_bounds(&mut self, jump: &Comparison, linked: LinkedSet) {
+        let Comparison {
+            op,
+            width,
+            dst,
+            src,
+            ..
+        } = *jump;
+        // Collecting the links may have ended that of a register for want of room.
+        let left = *self.reg(dst);
+        let (right, src) = match src {
+            Operand::Reg(src) => (*self.reg(src), Some(src)),
+            Operand::Imm(value) => (RegState::constant(i64::from(value).cast_unsigned()), None),
+        };
+        if !left.is_scalar() || !right.is_scalar() {
+            return;
+        }
+        let Some(pending) = self.pending.last_mut() else {
+            return;
+        };
+        for (state, taken) in [(&mut self.state, false), (&mut pending.state, true)] {
+            if src != Some(dst) {
+                let (a, b) = Scalar::refine(op, width, &left.var, &right.var, taken);
+                state.reg_mut(dst).var = consistent(a);
+                if let Some(src) = src {
+                    state.reg_mut(src).var = consistent(b);
+                }
+            }
+            if let Some(src) = src
+                && right.id != 0
+            {
+                sync_linked(state, src, linked);
+            }
+            if left.id != 0 {
+                sync_linked(state, dst, linked);
+            }
+        }
+    }
+
+    /// What the comparison says of pointers, on both ways.
+    fn learn_null(&mut self, jump: &Comparison) {
+        let Comparison {
+            op,
+            width,
+            dst,
+            src,
+            ..
+        } = *jump;
+        if width == Width::W32 {
+            return;
+        }
+        let maps = &self.maps;
+        let Some(pending) = self.pending.last_mut() else {
+            return;
+        };
+        let (this, other) = (&mut self.state, &mut pending.state);
+        let left = *this.reg(dst);
+        let equal = match op {
+            JumpOp::Eq => Some(true),
+            JumpOp::Ne => Some(false),
+            _ => None,
+        };
+        match src {
+            Operand::Reg(src) => {
+                let right = *this.reg(src);
+                let kernel = |reg: &RegState| matches!(reg.kind, Kind::BtfId { .. });
+                let pointers = left.is_pointer() && right.is_pointer();
+                // Equal to something that is not null is not null.
+                if pointers && !kernel(&left) && !kernel(&right) {
+                    let state = match equal {
+                        Some(true) => Some(&mut *other),
+                        Some(false) => Some(&mut *this),
+                        None => None,
+                    };
+                    if let Some(state) = state {
+                        if !left.maybe_null() && right.maybe_null() {
+                            not_null(maps, state.reg_mut(src));
+                        } else if !right.maybe_null() && left.maybe_null() {
+                            not_null(maps, state.reg_mut(dst));
+                        }
+                    }
+                }
+                super::packet::learn_range(op, dst, src, this, other);
+            }
+            Operand::Imm(0) if left.maybe_null() => {
+                if let Some(equal) = equal {
+                    mark_null(maps, this, dst, !equal);
+                    mark_null(maps, other, dst, equal);
+                }
+            }
+            Operand::Imm(_) => {}
+        }
+    }
+
+    /// Notes which operands are stack pointers: the way back need not know their
+    /// numbers.
+    fn note_stack_operands(&mut self, left: &RegState, right: &RegState) {
+        let stack = |reg: &RegState| matches!(reg.kind, Kind::Stack { .. });
+        self.note_compared_pointers(stack(left), stack(right));
+    }
+
+    /// The registers and slots of an id, in every frame; one for which there is no room
+    /// loses its link (`collect_linked_regs`).
+    fn collect_linked(&mut self, id: u32, set: &mut LinkedSet) {
+        let id = id & !ADD_CONST;
+        let structure = &self.structure;
+        for number in (0..self.state.frames.len()).rev() {
+            let pc = if number == self.state.current() {
+                self.pc
+            } else {
+                self.state.frame_pc(number)
+            };
+            let live = structure.insns[pc.index()].live;
+            let frame = &mut self.state.frames[number];
+            let mut add = |reg: &mut RegState, at: usize, is_reg: bool| {
+                if reg.is_scalar() && reg.id & !ADD_CONST == id {
+                    // Frames are fewer than 8, registers and slots than 64.
+                    let frame = u8::try_from(number).unwrap_or(0);
+                    let at = u8::try_from(at).unwrap_or(0);
+                    if !set.push(Linked { frame, at, is_reg }) {
+                        reg.id = 0;
+                    }
+                }
+            };
+            for (at, reg) in frame.regs.iter_mut().enumerate().take(Reg::FP.index()) {
+                if live >> at & 1 == 1 {
+                    add(reg, at, true);
+                }
+            }
+            for (at, slot) in frame.stack.iter_mut().enumerate() {
+                if slot.is_spill() {
+                    add(&mut slot.reg, at, false);
+                }
+            }
+        }
+    }
+}
+
+/// Bounds that contradict each other, on a way that is never taken, are dropped
+/// (`reg_bounds_sanity_check`).
+fn consistent(number: Scalar) -> Scalar {
+    if number.is_consistent() {
+        number
+    } else {
+        Scalar::UNKNOWN
+    }
+}
+
+/// Whether the jump is taken, if that is known (`is_branch_taken`).
+fn outcome(op: JumpOp, width: Width, left: &RegState, right: &RegState) -> Option<bool> {
+    if left.is_packet_any() && right.is_packet_any() && width == Width::W64 {
+        return super::packet::is_taken(op, left, right);
+    }
+    if left.is_scalar() && right.is_scalar() {
+        return Scalar::is_taken(op, width, &left.var, &right.var);
+    }
+    // A pointer and a constant: one that is not null is not 0.
+    let constant = |reg: &RegState| match width {
+        _ if !reg.is_scalar() => None,
+        Width::W64 => reg.var.value(),
+        Width::W32 => reg
+            .var
+            .bits
+            .low()
+            .is_const()
+            .then(|| reg.var.bits.low().min()),
+    };
+    let (pointer, value) = match (constant(right), constant(left)) {
+        (Some(value), _) => (left, value),
+        (None, Some(value)) => (right, value),
+        (None, None) => return None,
+    };
+    if !pointer.is_not_null() || value != 0 {
+        return None;
+    }
+    match op {
+        JumpOp::Eq => Some(false),
+        JumpOp::Ne => Some(true),
+        _ => None,
+    }
+}
+
+/// Gives what is known of a register to those that are linked to it
+/// (`sync_linked_regs`).
+fn sync_linked(state: &mut State, from: Reg, linked: LinkedSet) {
+    let known = *state.reg(from);
+    let current = state.current();
+    for link in linked.iter() {
+        let (frame, at) = (usize::from(link.frame), usize::from(link.at));
+        if link.is_reg && frame == current && at == from.index() {
+            continue;
+        }
+        let reg = match state.frames.get_mut(frame) {
+            Some(frame) if link.is_reg => frame.regs.get_mut(at),
+            Some(frame) => frame.stack.get_mut(at).map(|slot| &mut slot.reg),
+            None => None,
+        };
+        let Some(reg) = reg else { continue };
+        if !reg.is_scalar() || reg.id & !ADD_CONST != known.id & !ADD_CONST {
+            continue;
+        }
+        let (this, that) = (reg.id & ADD_CONST, known.id & ADD_CONST);
+        if this != 0 && that != 0 && this != that {
+            // One was cut off at 32 bits, the other not.
+            continue;
+        }
+        if this | that == 0 || reg.off == known.off {
+            *reg = known;
+        } else {
+            let delta = i64::from(reg.off) - i64::from(known.off);
+            let (id, off) = (reg.id, reg.off);
+            *reg = known;
+            (reg.id, reg.off) = (id, off);
+            reg.var = if (this | that) & ADD_CONST32 == 0 {
+                known.var.add_const(delta)
+            } else {
+                let delta = Scalar::constant(delta.cast_unsigned());
+                Scalar::alu(AluOp::Add, Width::W32, &known.var, &delta)
+            };
+        }
+    }
+}
+
+/// Every register of the id of this one is null, or not (`mark_ptr_or_null_regs`).
+fn mark_null(maps: &Maps<'_>, state: &mut State, reg: Reg, is_null: bool) {
+    let RegState { id, ref_id, .. } = *state.reg(reg);
+    if is_null && ref_id != 0 && ref_id == id {
+        // Nothing was acquired after all.
+        state.refs.retain(|held| held.id != id);
+    }
+    for reg in state.all_regs_mut() {
+        if !reg.maybe_null() || reg.id != id {
+            continue;
+        }
+        if is_null {
+            *reg = RegState {
+                precise: reg.precise,
+                ..RegState::constant(0)
+            };
+        } else {
+            not_null(maps, reg);
+            if !maps.may_hold_lock(reg) {
+                reg.id = 0;
+            }
+        }
+    }
+}
+
+/// A pointer turns out not to be null (`mark_ptr_not_null_reg`): what was found in a map
+/// of maps is a map.
+pub(super) fn not_null(maps: &Maps<'_>, reg: &mut RegState) {
+    let Kind::MapValue { map, .. } = reg.kind else {
+        reg.flags -= TypeFlags::PTR_MAYBE_NULL;
+        return;
+    };
+    reg.flags = TypeFlags::empty();
+    let inner = MapRef { inner: true, ..map };
+    let Some(def) = maps.def(map) else {
+        return;
+    };
+    if def.inner.is_some() {
+        // What was found in different look-ups are different maps.
+        let watched = [FieldKind::Timer, FieldKind::Workqueue, FieldKind::TaskWork];
+        let told_apart = watched.iter().any(|kind| maps.has(inner, *kind));
+        let uid = if told_apart { reg.id } else { 0 };
+        reg.kind = Kind::MapPtr { map: inner, uid };
+        return;
+    }
+    match def.map_type {
+        MapType::Xskmap => reg.kind = Kind::XdpSock,
+        MapType::Sockmap | MapType::Sockhash => reg.kind = Kind::Socket,
+        _ => {}
+    }
+}

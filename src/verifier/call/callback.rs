@@ -1,0 +1,188 @@
+//! Functions that helpers call back (`push_callback_call`, `set_…_callback_state`).
+//!
+//! A helper that calls back before it returns forks the walk: one way goes on behind the
+//! call, as if it was never called back; the other walks the callback and comes back to
+//! the call, which then forks again. The way round converges as any loop does. A
+//! callback that is called later is walked once for each such call, with a stack of its
+//! own.
+
+use crate::isa::Reg;
+use crate::spec::MapType;
+use crate::spec::helpers::{Effects, TypeFlags, helper, id};
+use crate::spec::limits::MAX_JUMP_SEQUENCE;
+use crate::util::HelperId;
+use crate::verifier::env::{Pending, Verifier};
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+use crate::verifier::state::{Entry, Frame, ReturnRange, State};
+
+/// What a callback returns to go on or to stop.
+const GO_ON_OR_STOP: ReturnRange = ReturnRange { min: 0, max: 1 };
+/// What a callback returns to which nobody listens.
+const NOTHING: ReturnRange = ReturnRange { min: 0, max: 0 };
+
+/// What a callback's first registers hold, and what it has to return.
+struct Start {
+    arguments: [RegState; 4],
+    range: ReturnRange,
+}
+
+impl Start {
+    fn enter(&self, frame: &mut Frame) {
+        for (reg, state) in Reg::ARGUMENTS.into_iter().zip(self.arguments) {
+            frame.regs[reg.index()] = state;
+        }
+        frame.callback_range = self.range;
+    }
+}
+
+impl Verifier<'_> {
+    /// The helper under way may call this function back.
+    pub(crate) fn push_callback(&mut self, id: HelperId, subprogram: u32) -> Checked {
+        self.note_call_types(subprogram)?;
+        let effects = helper(id).map_or(Effects::empty(), |helper| helper.effects);
+        let later = effects.contains(Effects::CALLS_BACK_LATER);
+        if let Some(usage) = self.usage.get_mut(subprogram as usize) {
+            usage.is_cb = true;
+            usage.is_async_cb |= later;
+        }
+        if later {
+            return self.push_later(id, subprogram);
+        }
+        let (start, pc) = (self.subprogram(subprogram).start, self.pc);
+        // The kernel looks at the number of forks first, then at the frames, then at the
+        // arguments.
+        self.fork(start, pc)?;
+        let mut callee = self.enter(subprogram, pc)?;
+        self.callback_start(id)?.enter(&mut callee);
+        callee.entry = Entry::Callback;
+        callee.callback_of = Some(id);
+        self.state.frame_mut().callback_depth = 0;
+        if let Some(Pending { state, .. }) = self.pending.last_mut() {
+            state.callback_unroll_depth += 1;
+            state.frame_mut().callback_depth += 1;
+            state.frames.push(callee);
+        }
+        Ok(())
+    }
+
+    /// The function is called when the program is long over (`push_async_cb`).
+    fn push_later(&mut self, id: HelperId, subprogram: u32) -> Checked {
+        let waiting = self.pending.len() + 1;
+        if waiting > MAX_JUMP_SEQUENCE {
+            reject!(
+                E2BIG,
+                "The sequence of {waiting} jumps is too complex for async cb."
+            );
+        }
+        let entries = match self.frame().entry {
+            Entry::AsyncCallback(entries) => entries,
+            Entry::Call | Entry::Callback => 0,
+        };
+        let (start, prev) = (self.subprogram(subprogram).start, self.pc);
+        let mut frame = Frame::new(None, subprogram, 0);
+        frame.entry = Entry::AsyncCallback(entries.saturating_add(1));
+        frame.callback_of = Some(id);
+        self.callback_start(id)?.enter(&mut frame);
+        self.touch_all();
+        let state = State {
+            pc: start,
+            first: start,
+            last: prev,
+            branches: 1,
+            // A timer's callback runs in an interrupt, whatever set it.
+            sleepable: false,
+            ..State::new(frame)
+        };
+        self.pending.push(Pending {
+            state,
+            pc: start,
+            prev,
+            log_len: self.log.len(),
+        });
+        Ok(())
+    }
+
+    /// How a callback of this helper begins.
+    fn callback_start(&mut self, helper: HelperId) -> Checked<Start> {
+        let caller = |number: Reg| *self.reg(number);
+        let context = caller(match helper {
+            id::find_vma => Reg::R4,
+            _ => Reg::R3,
+        });
+        let mut start = Start {
+            arguments: [RegState::NOT_INIT; 4],
+            range: GO_ON_OR_STOP,
+        };
+        let pointer = |kind| RegState::pointer(kind, TypeFlags::empty());
+        match helper {
+            // (map, key, value, context)
+            id::for_each_map_elem => {
+                let r1 = caller(Reg::R1);
+                let map = r1.map().filter(|map| {
+                    let def = self.map(*map);
+                    def.is_some_and(|def| has_for_each(def.map_type))
+                });
+                let Some(map) = map else {
+                    reject!(ENOTSUPP, "callback function not allowed for map");
+                };
+                start.arguments = [
+                    r1,
+                    pointer(Kind::MapKey { map, uid: 0 }),
+                    pointer(Kind::MapValue { map, uid: 0 }),
+                    context,
+                ];
+            }
+            // (index, context)
+            id::r#loop => {
+                (start.arguments[0], start.arguments[1]) = (RegState::UNKNOWN, context);
+            }
+            // (task, vma, context)
+            id::find_vma => {
+                let id = self.kernel_struct("vm_area_struct");
+                let task = caller(Reg::R1);
+                let vma = pointer(Kind::BtfId { id });
+                start.arguments = [task, vma, context, RegState::NOT_INIT];
+            }
+            // (dynptr, context)
+            id::user_ringbuf_drain => {
+                let mut record = pointer(Kind::Dynptr);
+                record.id = self.new_id();
+                (start.arguments[0], start.arguments[1]) = (record, context);
+            }
+            // (map, key, value)
+            id::timer_set_callback => {
+                let (Kind::MapValue { map, uid } | Kind::MapKey { map, uid }) =
+                    caller(Reg::R1).kind
+                else {
+                    reject!(EFAULT, "a timer is not in a map's value");
+                };
+                start.arguments = [
+                    pointer(Kind::MapPtr { map, uid }),
+                    pointer(Kind::MapKey { map, uid }),
+                    pointer(Kind::MapValue { map, uid }),
+                    RegState::NOT_INIT,
+                ];
+                start.range = NOTHING;
+            }
+            _ => reject!(
+                ENOTSUPP,
+                "callbacks of this helper are not supported by bpflab yet"
+            ),
+        }
+        Ok(start)
+    }
+}
+
+/// Whether a map of this type can be walked element by element.
+const fn has_for_each(map_type: MapType) -> bool {
+    matches!(
+        map_type,
+        MapType::Array
+            | MapType::PercpuArray
+            | MapType::Hash
+            | MapType::LruHash
+            | MapType::PercpuHash
+            | MapType::LruPercpuHash
+    )
+}

@@ -1,0 +1,252 @@
+//! Global functions, verified on their own against their types in BTF.
+//!
+//! A call of one is not walked into: its arguments are held against the types, and its
+//! result is any number. After the main program, each global function that was called
+//! is walked with any arguments of its types, then those that it calls.
+//! (`check_func_call`, `btf_check_func_arg_match`, `do_check_subprogs`.)
+
+use super::signature::{Argument, Known};
+use crate::isa::Reg;
+use crate::spec::helpers::TypeFlags;
+use crate::util::Errno;
+use crate::verifier::branch::not_null;
+use crate::verifier::env::Verifier;
+use crate::verifier::log::log;
+use crate::verifier::log::name::type_name;
+use crate::verifier::memory::Access;
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+
+impl Verifier<'_> {
+    /// A call of a global function: the arguments are held against its types, the
+    /// result is any number.
+    pub(crate) fn check_global_call(&mut self, subprogram: u32) -> Checked {
+        let matched = self.check_call_types(subprogram);
+        if let Err(why) = &matched
+            && why.errno() == Errno::EFAULT
+        {
+            return matched;
+        }
+        let function = self.subprogram(subprogram);
+        if function.might_sleep && !self.state.sleepable {
+            reject!(
+                EINVAL,
+                "global functions that may sleep are not allowed in non-sleepable context,\n\
+                 i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
+                 a non-sleepable BPF program context"
+            );
+        }
+        let changes_packet = function.changes_pkt_data;
+        if let Err(why) = matched {
+            let name = &function.name;
+            let line = format!("Caller passes invalid args into func#{subprogram} ('{name}')");
+            return Err(why.and(line));
+        }
+        if self.log.is_on() {
+            let name = function.name.clone();
+            log!(
+                self,
+                "Func#{subprogram} ('{name}') is global and assumed valid.\n"
+            );
+        }
+        if changes_packet {
+            self.forget_packet_pointers();
+        }
+        if let Some(called) = self.called.get_mut(subprogram as usize) {
+            *called = true;
+        }
+        self.forget_caller_saved();
+        self.set_unknown(Reg::R0);
+        Ok(())
+    }
+
+    /// A call of a static function, or a helper that calls it: its types are only hints,
+    /// and all that comes of a mismatch is a line in the log.
+    ///
+    /// # Errors
+    /// Types that are none.
+    pub(crate) fn note_call_types(&mut self, subprogram: u32) -> Checked {
+        if !self.log.is_on() {
+            return Ok(());
+        }
+        match self.check_call_types(subprogram) {
+            Err(why) if why.errno() == Errno::EFAULT => Err(why),
+            Err(why) if !why.text().is_empty() => {
+                log!(self, "{}\n", why.text());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the registers hold what the function takes (`btf_check_subprog_call`). A
+    /// function that was once called otherwise is not asked again.
+    fn check_call_types(&mut self, subprogram: u32) -> Checked {
+        let has_types = self.subprogram(subprogram).type_id.is_some();
+        if !has_types || matches!(self.signatures.get(subprogram), Known::Unreliable) {
+            reject!(EINVAL, "");
+        }
+        let matched = self.check_arguments(subprogram);
+        if matched.is_err() {
+            self.signatures.set(subprogram, Known::Unreliable);
+        }
+        matched
+    }
+
+    fn check_arguments(&mut self, subprogram: u32) -> Checked {
+        let signature = self.signature(subprogram)?;
+        for (at, argument) in signature.arguments().iter().enumerate() {
+            if let Some(reg) = Reg::ARGUMENTS.get(at) {
+                self.check_passed(at, *reg, *argument)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a register may be passed for an argument.
+    fn check_passed(&mut self, at: usize, reg: Reg, argument: Argument) -> Checked {
+        let state = *self.reg(reg);
+        let number = reg.number();
+        match argument {
+            Argument::Scalar => {
+                if !state.is_scalar() {
+                    reject!(EINVAL, "R{number} is not a scalar");
+                }
+            }
+            // Loads through it are guarded when they are executed.
+            Argument::Memory { flags, .. } | Argument::Object { flags, .. }
+                if flags.contains(TypeFlags::PTR_UNTRUSTED) => {}
+            Argument::Context => {
+                self.check_passed_offset(&state, reg)?;
+                if state.kind != Kind::Ctx || !state.flags.is_empty() {
+                    reject!(EINVAL, "arg#{at} expects pointer to ctx");
+                }
+            }
+            Argument::Memory { size, flags } => {
+                self.check_passed_offset(&state, reg)?;
+                self.check_passed_memory(&state, reg, size)?;
+                if !flags.contains(TypeFlags::PTR_MAYBE_NULL) && state.maybe_null() {
+                    reject!(EINVAL, "arg#{at} is expected to be non-NULL");
+                }
+            }
+            Argument::Arena => {
+                if !state.is_scalar() {
+                    reject!(EINVAL, "R{number} is not a pointer to arena or scalar.");
+                }
+            }
+            Argument::Dynptr => {
+                self.check_passed_offset(&state, reg)?;
+                if !matches!(state.kind, Kind::Stack { .. }) {
+                    reject!(
+                        EINVAL,
+                        "arg#{at} expected pointer to stack or const struct bpf_dynptr"
+                    );
+                }
+                reject!(
+                    ENOTSUPP,
+                    "dynptr arguments of global functions are not supported by bpflab yet"
+                );
+            }
+            Argument::Object { flags, .. } => {
+                if state.is_null() && flags.contains(TypeFlags::PTR_MAYBE_NULL) {
+                    return Ok(());
+                }
+                if matches!(state.kind, Kind::BtfId { .. }) {
+                    reject!(
+                        ENOTSUPP,
+                        "typed kernel pointers as arguments of global functions are not \
+                         supported by bpflab yet"
+                    );
+                }
+                reject!(
+                    EACCES,
+                    "R{number} type={} expected=ptr_, trusted_ptr_, rcu_ptr_",
+                    type_name(&state)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Some pointers are passed only as they came (`check_func_arg_reg_off`).
+    fn check_passed_offset(&mut self, state: &RegState, reg: Reg) -> Checked {
+        let plain = state.flags.is_empty();
+        let at_most = |flags: TypeFlags| flags.contains(state.flags);
+        let movable = match state.kind {
+            Kind::Stack { .. }
+            | Kind::Packet { .. }
+            | Kind::PacketMeta { .. }
+            | Kind::MapKey { .. }
+            | Kind::MapValue { .. }
+            | Kind::Scalar => plain,
+            Kind::Mem { .. } => at_most(TypeFlags::MEM_RDONLY) || at_most(TypeFlags::MEM_RINGBUF),
+            Kind::Buf => at_most(TypeFlags::MEM_RDONLY),
+            _ => false,
+        };
+        if movable {
+            return Ok(());
+        }
+        let fixed = matches!(state.kind, Kind::BtfId { .. })
+            && (at_most(TypeFlags::PTR_TRUSTED)
+                || at_most(TypeFlags::MEM_RCU)
+                || at_most(TypeFlags::MEM_ALLOC));
+        self.check_pointer_offset(state, reg, fixed)
+    }
+
+    /// Memory that the function may read and write, or null (`check_mem_reg`).
+    fn check_passed_memory(&mut self, state: &RegState, reg: Reg, size: u32) -> Checked {
+        if state.is_null() {
+            return Ok(());
+        }
+        if state.maybe_null() {
+            // As if it were not null, for the time of the look.
+            let mut present = *state;
+            not_null(&self.maps, &mut present);
+            *self.reg_mut(reg) = present;
+        }
+        let mut checked = Ok(());
+        for access in [Access::Read, Access::Write] {
+            checked = checked.and_then(|()| {
+                self.check_helper_memory(reg, size, access, true, false)
+                    .map(|_| ())
+            });
+        }
+        *self.reg_mut(reg) = *state;
+        // Whatever it was, unless it is ours.
+        checked.map_err(|why| match why.errno() {
+            Errno::ENOTSUPP => why,
+            _ => why.with_errno(Errno::EINVAL),
+        })
+    }
+
+    /// Walks the global functions that were called, and those that they call.
+    pub(crate) fn walk_called_globals(&mut self) -> Checked {
+        let mut verified = vec![false; self.called.len()];
+        if let Some(callback) = self.structure.exception_callback
+            && let Some(called) = self.called.get_mut(callback)
+        {
+            *called = true;
+        }
+        loop {
+            let mut found_more = false;
+            for (number, done) in (0u32..).zip(&mut verified).skip(1) {
+                let called = self.called.get(number as usize) == Some(&true);
+                if *done || !called || !self.subprogram(number).global {
+                    continue;
+                }
+                self.walk_subprogram(number)?;
+                (*done, found_more) = (true, true);
+                if self.log.is_on() {
+                    let name = self.subprogram(number).name.clone();
+                    log!(
+                        self,
+                        "Func#{number} ('{name}') is safe for any args that match its prototype\n"
+                    );
+                }
+            }
+            if !found_more {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! One argument of a helper (`check_func_arg`).
+
+use super::under_way::Call;
+use crate::isa::Reg;
+use crate::program::MapDef;
+use crate::spec::helpers::{Arg, ArgKind, Attributes, Detail, TypeFlags, id};
+use crate::spec::{MapType, ProgType};
+use crate::verifier::env::Verifier;
+use crate::verifier::memory::{Access, MemoryAccess};
+use crate::verifier::reg::{Kind, MapRef};
+use crate::verifier::reject::{Checked, reject};
+
+/// What the helper does with the memory of an argument.
+const fn access(arg: Arg) -> Access {
+    if arg.flags.contains(TypeFlags::MEM_WRITE) {
+        Access::Write
+    } else {
+        Access::Read
+    }
+}
+
+impl Verifier<'_> {
+    /// The register bears what the helper does with this argument.
+    pub(super) fn check_argument(&mut self, call: &mut Call, reg: Reg, mut arg: Arg) -> Checked {
+        self.check_read(reg)?;
+        // Pointers may be told to anyone: we verify as root does.
+        if arg.kind == ArgKind::Anything {
+            return Ok(());
+        }
+        let state = *self.reg(reg);
+        let number = reg.number();
+        if state.is_packet() && state.flags.is_empty() && !self.may_pass_packet(call) {
+            reject!(EACCES, "helper access to the packet is not allowed");
+        }
+        if arg.kind == ArgKind::PtrToMapValue {
+            arg = self.value_argument(call, arg)?;
+        }
+        if !(state.is_null() && arg.nullable()) {
+            self.check_argument_type(call, reg, arg)?;
+            self.check_argument_offset(&state, reg, arg)?;
+        }
+        if arg.flags.contains(TypeFlags::OBJ_RELEASE) {
+            if arg.kind != ArgKind::PtrToDynptr && state.ref_id == 0 && !state.is_null() {
+                reject!(
+                    EINVAL,
+                    "R{number} must be referenced when passed to release function"
+                );
+            }
+            call.released = Some(reg);
+        }
+        if state.ref_id != 0 && arg.kind != ArgKind::KptrXchgDest {
+            if call.ref_id != 0 {
+                reject!(
+                    EACCES,
+                    "more than one arg with ref_obj_id R{number} {} {}",
+                    state.ref_id,
+                    call.ref_id
+                );
+            }
+            call.ref_id = state.ref_id;
+        }
+        match arg.kind {
+            ArgKind::ConstMapPtr => self.take_map(call, reg),
+            ArgKind::PtrToMapKey => self.check_key(call, reg),
+            ArgKind::PtrToMapValue => {
+                if state.is_null() && arg.nullable() {
+                    return Ok(());
+                }
+                let size = self.call_map(call)?.1.value_size;
+                call.fills = arg.flags.contains(TypeFlags::MEM_UNINIT);
+                self.check_argument_memory(call, reg, size, access(arg), false)
+            }
+            ArgKind::PtrToMem => {
+                call.fills = arg.flags.contains(TypeFlags::MEM_UNINIT);
+                match arg.detail {
+                    Detail::Size(size) if arg.flags.contains(TypeFlags::MEM_FIXED_SIZE) => {
+                        self.check_argument_memory(call, reg, size, access(arg), false)?;
+                        self.check_argument_alignment(reg, size, arg)
+                    }
+                    _ => Ok(()), // With the size, which comes next.
+                }
+            }
+            ArgKind::ConstSize | ArgKind::ConstSizeOrZero => {
+                let Some((memory, sized)) = memory_before(call, reg) else {
+                    return Ok(());
+                };
+                let zero = arg.kind == ArgKind::ConstSizeOrZero;
+                self.check_size(call, memory, reg, access(sized), zero)
+            }
+            ArgKind::ConstAllocSizeOrZero => {
+                let Some(size) = state.var.value() else {
+                    reject!(EACCES, "R{number} is not a known constant'");
+                };
+                // The kernel keeps the low half, too: larger records are never handed out.
+                call.allocated = crate::isa::low32(size);
+                self.mark_precise(reg)
+            }
+            ArgKind::PtrToFunc => {
+                if let Kind::Func { subprogram } = state.kind {
+                    call.callback = Some(subprogram);
+                }
+                Ok(())
+            }
+            ArgKind::PtrToConstStr => self.constant_string(reg).map(|_| ()),
+            ArgKind::PtrToSpinLock => self.check_lock(call, reg),
+            ArgKind::PtrToTimer => self.check_timer(call, reg),
+            ArgKind::PtrToDynptr => {
+                reject!(
+                    ENOTSUPP,
+                    "a dynptr (R{number}) is not supported by bpflab yet"
+                );
+            }
+            ArgKind::KptrXchgDest => {
+                reject!(
+                    ENOTSUPP,
+                    "a kernel pointer in a map (R{number}) is not supported by bpflab yet"
+                );
+            }
+            ArgKind::Anything
+            | ArgKind::PtrToArena
+            | ArgKind::PtrToCtx
+            | ArgKind::PtrToSockCommon
+            | ArgKind::PtrToSocket
+            | ArgKind::PtrToBtfId
+            | ArgKind::PtrToBtfIdSockCommon
+            | ArgKind::PtrToRingbufMem
+            | ArgKind::PtrToPercpuBtfId
+            | ArgKind::PtrToStack => Ok(()),
+        }
+    }
+
+    /// Whether packet memory may be an argument: the option that a `setsockopt` program
+    /// sees as a packet always, of others as the prototype says.
+    fn may_pass_packet(&mut self, call: &Call) -> bool {
+        (call.is(Attributes::PKT_ACCESS) || self.program.prog_type == ProgType::CgroupSockopt)
+            && self.may_access_packet(true, Access::Read)
+    }
+
+    /// What a map's value is for this map (`resolve_map_arg_type`).
+    fn value_argument(&self, call: &Call, arg: Arg) -> Checked<Arg> {
+        let (_, def) = self.call_map(call)?;
+        Ok(match def.map_type {
+            MapType::Sockmap | MapType::Sockhash => {
+                if !arg.flags.is_empty() {
+                    reject!(EINVAL, "invalid arg_type for sockmap/sockhash");
+                }
+                Arg {
+                    kind: ArgKind::PtrToBtfIdSockCommon,
+                    ..arg
+                }
+            }
+            // What is looked for, not where the answer goes.
+            MapType::BloomFilter if call.id == id::map_peek_elem => Arg {
+                flags: TypeFlags::empty(),
+                ..arg
+            },
+            _ => arg,
+        })
+    }
+
+    /// The map that the call is about. A timer in a map's value names its map before the
+    /// argument does.
+    fn take_map(&self, call: &mut Call, reg: Reg) -> Checked {
+        let Kind::MapPtr { map, uid } = self.reg(reg).kind else {
+            return Ok(());
+        };
+        if let Some((timers, timers_uid)) = call.map
+            && (timers, timers_uid) != (map, uid)
+        {
+            reject!(
+                EINVAL,
+                "timer pointer in R1 map_uid={timers_uid} doesn't match map pointer in R2 map_uid={uid}"
+            );
+        }
+        call.map = Some((map, uid));
+        Ok(())
+    }
+
+    /// The key is there; the key of an array may be known.
+    fn check_key(&mut self, call: &mut Call, reg: Reg) -> Checked {
+        let (_, def) = self.call_map(call)?;
+        self.check_helper_memory(reg, def.key_size, Access::Read, false, false)?;
+        if matches!(def.map_type, MapType::Array | MapType::PercpuArray) {
+            call.key = self.constant_key(reg, def.key_size)?;
+        }
+        Ok(())
+    }
+
+    fn check_argument_alignment(&mut self, reg: Reg, size: u32, arg: Arg) -> Checked {
+        if !arg.flags.contains(TypeFlags::MEM_ALIGNED) {
+            return Ok(());
+        }
+        let state = *self.reg(reg);
+        self.check_alignment(
+            &state,
+            &MemoryAccess {
+                base: reg,
+                off: 0,
+                size,
+                access: access(arg),
+                value: None,
+                constant: None,
+                signed: false,
+                strict: true,
+            },
+        )
+    }
+}
+
+impl<'p> Verifier<'p> {
+    /// The map of a call whose prototype has one before.
+    pub(super) fn call_map(&self, call: &Call) -> Checked<(MapRef, &'p MapDef)> {
+        match call.map.and_then(|(map, _)| Some((map, self.map(map)?))) {
+            Some(found) => Ok(found),
+            None => reject!(EFAULT, "invalid map_ptr to access map->key"),
+        }
+    }
+}
+
+/// The memory argument that a size belongs to: the one before.
+fn memory_before(call: &Call, size: Reg) -> Option<(Reg, Arg)> {
+    let at = Reg::ARGUMENTS
+        .iter()
+        .position(|reg| *reg == size)?
+        .checked_sub(1)?;
+    Some((*Reg::ARGUMENTS.get(at)?, *call.prototype.args.get(at)?))
+}

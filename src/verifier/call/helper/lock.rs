@@ -1,0 +1,111 @@
+//! Locks and timers in the values of maps (`process_spin_lock`,
+//! `check_map_field_pointer`).
+
+use super::under_way::Call;
+use crate::isa::Reg;
+use crate::spec::helpers::id;
+use crate::spec::limits::OBJECT_NAME_LEN;
+use crate::util::HelperId;
+use crate::verifier::env::Verifier;
+use crate::verifier::maps::FieldKind;
+use crate::verifier::reg::{Kind, MapRef, RegState};
+use crate::verifier::reject::{Checked, reject};
+use crate::verifier::state::{Held, Reference};
+
+impl Verifier<'_> {
+    /// The lock that is held; there is never more than one.
+    pub(super) fn held_lock(&self) -> Option<&Reference> {
+        let is_lock = |held: &&Reference| held.held != Held::Object;
+        self.state.refs.iter().find(is_lock)
+    }
+
+    /// Under a lock nothing is called but what gives it back.
+    pub(super) fn check_call_under_lock(&self, id: HelperId) -> Checked {
+        if id != id::spin_unlock && self.held_lock().is_some() {
+            reject!(
+                EINVAL,
+                "function calls are not allowed while holding a lock"
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes or gives back the lock that an argument points to.
+    pub(super) fn check_lock(&mut self, call: &Call, reg: Reg) -> Checked {
+        let state = *self.reg(reg);
+        let Kind::MapValue { map, .. } = state.kind else {
+            reject!(
+                ENOTSUPP,
+                "a lock in an allocated object is not supported by bpflab yet"
+            );
+        };
+        self.check_field(reg, &state, map, FieldKind::SpinLock)?;
+        let held = self.held_lock().copied();
+        if call.id == id::spin_lock {
+            if held.is_some() {
+                reject!(EINVAL, "Locking two bpf_spin_locks are not allowed");
+            }
+            self.state.refs.push(Reference {
+                id: state.id,
+                pc: self.pc,
+                held: Held::SpinLock(map),
+            });
+            return Ok(());
+        }
+        let Some(held) = held else {
+            reject!(EINVAL, "bpf_spin_unlock without taking a lock");
+        };
+        if held.id != state.id || held.held != Held::SpinLock(map) {
+            reject!(EINVAL, "bpf_spin_unlock of different lock");
+        }
+        self.state.refs.retain(|other| other.held == Held::Object);
+        Ok(())
+    }
+
+    /// The argument points to the timer of its map's value, which is the map of the call.
+    pub(super) fn check_timer(&mut self, call: &mut Call, reg: Reg) -> Checked {
+        let state = *self.reg(reg);
+        let Kind::MapValue { map, uid } = state.kind else {
+            return Ok(());
+        };
+        self.check_field(reg, &state, map, FieldKind::Timer)?;
+        call.map = Some((map, uid));
+        Ok(())
+    }
+
+    /// The register points to the start of this field of a map's value.
+    fn check_field(&self, reg: Reg, state: &RegState, map: MapRef, kind: FieldKind) -> Checked {
+        let name = kind.name();
+        let Some(var) = state.var.value() else {
+            reject!(
+                EINVAL,
+                "R{} doesn't have constant offset. {name} has to be at the constant offset",
+                reg.number()
+            );
+        };
+        let Some(def) = self.map(map) else {
+            reject!(EFAULT, "R{} points to no map", reg.number());
+        };
+        // The kernel keeps fifteen bytes of a name.
+        let map_name: String = def.name.chars().take(OBJECT_NAME_LEN - 1).collect();
+        if def.value_type.is_none() || self.program.btf.is_none() {
+            reject!(
+                EINVAL,
+                "map '{map_name}' has to have BTF in order to use {name}"
+            );
+        }
+        let fields = self.maps.fields(map);
+        let Some(field) = fields.iter().find(|field| field.kind == kind) else {
+            reject!(EINVAL, "map '{map_name}' has no valid {name}");
+        };
+        let off = var.cast_signed().wrapping_add(state.off.into());
+        if off != i64::from(field.off) {
+            reject!(
+                EINVAL,
+                "off {off} doesn't point to 'struct {name}' that is at {}",
+                field.off
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! The map of a call (`record_func_map`, `record_func_key`,
+//! `check_map_func_compatibility`).
+
+use super::under_way::{Call, Named};
+use crate::isa::Reg;
+use crate::spec::helpers::id;
+use crate::spec::{MapMismatch, MapType};
+use crate::util::{Errno, HelperId};
+use crate::verifier::env::Verifier;
+use crate::verifier::reject::{Checked, Reject, reject};
+
+/// Helpers that write to their map.
+const WRITERS: [HelperId; 4] = [
+    id::map_delete_elem,
+    id::map_update_elem,
+    id::map_push_elem,
+    id::map_pop_elem,
+];
+
+impl Verifier<'_> {
+    /// The call does not write to a map that programs only read.
+    pub(super) fn check_map_write(&self, call: &Call) -> Checked {
+        if WRITERS.contains(&call.id) && !self.call_map(call)?.1.flags.programs_write() {
+            reject!(EACCES, "write into map forbidden");
+        }
+        Ok(())
+    }
+
+    /// A tail call to a constant place: the constant decides what is run.
+    pub(super) fn check_tail_call_key(&mut self, call: &Call) -> Checked {
+        if call.id != id::tail_call {
+            return Ok(());
+        }
+        let (_, def) = self.call_map(call)?;
+        if def.map_type != MapType::ProgArray {
+            reject!(EINVAL, "expected prog array map for tail call");
+        }
+        match self.reg(Reg::R3).value() {
+            Some(key) if key < u64::from(def.max_entries) => self.mark_precise(Reg::R3),
+            _ => Ok(()),
+        }
+    }
+
+    /// The helper is made for maps of this kind, and the program may use it on them.
+    pub(super) fn check_map_fits(&self, call: &Call) -> Checked {
+        if call.map.is_none() {
+            return Ok(());
+        }
+        let kind = self.call_map(call)?.1.map_type;
+        let Err(mismatch) = kind.passes_to(call.id, &self.caller) else {
+            return Ok(());
+        };
+        let lines = match mismatch {
+            MapMismatch::Kind => "",
+            MapMismatch::SockmapUpdate => "cannot update sockmap in this context",
+        };
+        Err(Reject::new(Errno::EINVAL, lines).and(format_args!(
+            "cannot pass map_type {} into func {}",
+            kind.number(),
+            Named(call.id)
+        )))
+    }
+}

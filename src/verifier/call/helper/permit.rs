@@ -1,0 +1,93 @@
+//! Whether a program may call a helper at all, at this place.
+
+use super::under_way::Named;
+use crate::spec::helpers::{Attributes, COUNT, Prototype, helper, id};
+use crate::spec::{AttachType, ProgType};
+use crate::util::HelperId;
+use crate::verifier::env::Verifier;
+use crate::verifier::reject::{Checked, reject};
+
+/// The licenses that are as good as the GPL (`license_is_gpl_compatible`,
+/// `include/linux/license.h`).
+const GPL_COMPATIBLE: [&str; 6] = [
+    "GPL",
+    "GPL v2",
+    "GPL and additional rights",
+    "Dual BSD/GPL",
+    "Dual MIT/GPL",
+    "Dual MPL/GPL",
+];
+
+impl Verifier<'_> {
+    /// How the program may call a helper, if it may.
+    pub(super) fn helper_prototype(&self, id: HelperId) -> Checked<&'static Prototype> {
+        if id.0 > COUNT {
+            reject!(EINVAL, "invalid func {}", Named(id));
+        }
+        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(&self.caller)) else {
+            reject!(
+                EINVAL,
+                "program of this type cannot use helper {}",
+                Named(id)
+            );
+        };
+        let is = |attribute| prototype.attributes.contains(attribute);
+        if is(Attributes::GPL_ONLY) && !GPL_COMPATIBLE.contains(&&*self.program.license) {
+            reject!(
+                EINVAL,
+                "cannot call GPL-restricted function from non-GPL compatible program"
+            );
+        }
+        if is(Attributes::ALLOW_LIST) && !self.is_listed(id) {
+            reject!(EINVAL, "helper call is not allowed in probe");
+        }
+        if is(Attributes::MIGHT_SLEEP) && !self.state.sleepable {
+            reject!(EINVAL, "helper call might sleep in a non-sleepable prog");
+        }
+        Ok(prototype)
+    }
+
+    /// Whether the kernel lists what the program attaches to for this helper. (The
+    /// others with a list want a typed kernel pointer, which is judged by itself.)
+    fn is_listed(&self, id: HelperId) -> bool {
+        if !matches!(id, id::sk_storage_get | id::sk_storage_delete) {
+            return true;
+        }
+        match self.caller.attach_type {
+            Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
+            Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
+                // What stores for a socket must not call itself.
+                let target = self.caller.target;
+                target.is_some_and(|name| !name.starts_with("bpf_sk_storage"))
+            }
+            _ => false,
+        }
+    }
+
+    /// What a helper asks of the program that is known only after its call was checked.
+    pub(super) fn check_program_fits(&self, id: HelperId) -> Checked {
+        if id != id::get_func_ip {
+            return Ok(());
+        }
+        let caller = &self.caller;
+        let trampoline = matches!(
+            caller.attach_type,
+            Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
+        );
+        match caller.prog_type {
+            ProgType::Kprobe => Ok(()),
+            ProgType::Tracing if trampoline => Ok(()),
+            ProgType::Tracing => reject!(
+                ENOTSUPP,
+                "func {} supported only for fentry/fexit/fmod_ret programs",
+                Named(id)
+            ),
+            other => reject!(
+                ENOTSUPP,
+                "func {} not supported for program type {}",
+                Named(id),
+                other.number()
+            ),
+        }
+    }
+}

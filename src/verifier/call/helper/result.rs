@@ -1,0 +1,132 @@
+//! What `r0` holds after a call.
+
+use super::under_way::{Call, Named};
+use crate::btf::Kind as BtfKind;
+use crate::isa::Reg;
+use crate::spec::MapType;
+use crate::spec::helpers::{Detail, Effects, RetKind, TypeFlags, helper, id};
+use crate::util::TypeId;
+use crate::verifier::env::Verifier;
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+use crate::verifier::scalar::Scalar;
+
+/// The lowest error that a helper returns (`MAX_ERRNO`).
+const LOWEST_ERROR: i32 = -4095;
+
+impl Verifier<'_> {
+    /// Sets `r0` to what the helper returns.
+    pub(super) fn set_result(&mut self, call: &Call) -> Checked {
+        let ret = call.prototype.ret;
+        let kind = match ret.kind {
+            RetKind::Integer => {
+                let number = RegState::scalar(self.result_range(call));
+                self.set_reg(Reg::R0, number);
+                return Ok(());
+            }
+            RetKind::Void => {
+                self.set_reg(Reg::R0, RegState::NOT_INIT);
+                return Ok(());
+            }
+            RetKind::PtrToMapValue => {
+                let (map, uid) = match call.map {
+                    Some(map) => map,
+                    None => reject!(EFAULT, "unexpected null map_ptr"),
+                };
+                Kind::MapValue { map, uid }
+            }
+            RetKind::PtrToSocket => Kind::Socket,
+            RetKind::PtrToSockCommon => Kind::SockCommon,
+            RetKind::PtrToTcpSock => Kind::TcpSock,
+            RetKind::PtrToMem => Kind::Mem {
+                size: call.allocated,
+            },
+            RetKind::PtrToBtfId => Kind::BtfId {
+                id: self.result_type(call)?,
+            },
+            RetKind::PtrToMemOrBtfId => reject!(
+                ENOTSUPP,
+                "the result of {} is not supported by bpflab yet",
+                Named(call.id)
+            ),
+        };
+        let mut result = RegState::pointer(kind, ret.flags);
+        if self.finds_element(call)? {
+            result.flags -= TypeFlags::PTR_MAYBE_NULL;
+        }
+        if result.maybe_null() || self.maps.may_hold_lock(&result) {
+            result.id = self.new_id();
+        }
+        let effects = helper(call.id).map_or(Effects::empty(), |helper| helper.effects);
+        if effects.contains(Effects::CASTS) {
+            result.ref_id = call.ref_id;
+        } else if effects.contains(Effects::ACQUIRES) || self.finds_socket(call)? {
+            // The register's own number is the reference's: null for one is null for all.
+            let id = self.acquire();
+            result.id = id;
+            result.ref_id = id;
+        }
+        self.set_reg(Reg::R0, result);
+        Ok(())
+    }
+
+    /// Whether the call looks up an element that every array of this size has.
+    fn finds_element(&self, call: &Call) -> Checked<bool> {
+        let (id::map_lookup_elem, Some(key)) = (call.id, call.key) else {
+            return Ok(false);
+        };
+        Ok(key < u64::from(self.call_map(call)?.1.max_entries))
+    }
+
+    /// Whether the call looks up a socket, which is held from then on.
+    fn finds_socket(&self, call: &Call) -> Checked<bool> {
+        Ok(call.id == id::map_lookup_elem
+            && matches!(
+                self.call_map(call)?.1.map_type,
+                MapType::Sockmap | MapType::Sockhash
+            ))
+    }
+
+    /// The numbers that the helper returns (`do_refine_retval_range`).
+    fn result_range(&self, call: &Call) -> Scalar {
+        match call.id {
+            id::get_stack
+            | id::get_task_stack
+            | id::probe_read_str
+            | id::probe_read_kernel_str
+            | id::probe_read_user_str => {
+                // As far as memory reaches, which was checked: below 2^29.
+                let most = u32::try_from(call.size_max).unwrap_or(u32::MAX);
+                Scalar {
+                    smin: LOWEST_ERROR.into(),
+                    smax: most.into(),
+                    smin32: LOWEST_ERROR,
+                    smax32: most.cast_signed(),
+                    ..Scalar::UNKNOWN
+                }
+                .synced()
+            }
+            id::get_smp_processor_id => {
+                let last = self.options.cpus().saturating_sub(1);
+                Scalar::range(0, last.into())
+            }
+            _ => Scalar::UNKNOWN,
+        }
+    }
+
+    /// The type of the kernel object that the helper returns.
+    fn result_type(&self, call: &Call) -> Checked<TypeId> {
+        let found = match (call.prototype.ret.detail, &self.program.kernel_btf) {
+            (Detail::Struct(name), Some(btf)) => btf.find(name, BtfKind::Struct),
+            _ => None,
+        };
+        match found {
+            Some(found) => Ok(found.id()),
+            None => reject!(
+                ENOTSUPP,
+                "the result of {} without the kernel's BTF is not supported by bpflab yet",
+                Named(call.id)
+            ),
+        }
+    }
+}

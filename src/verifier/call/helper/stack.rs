@@ -1,0 +1,134 @@
+//! Stack as the memory of a helper (`check_stack_range_initialized`,
+//! `get_constant_map_key`).
+
+use crate::isa::Reg;
+use crate::spec::limits::STACK_SIZE;
+use crate::verifier::env::Verifier;
+use crate::verifier::memory::Access;
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
+
+impl Verifier<'_> {
+    /// Bytes of stack that a helper reads or may write, or with `fills` overwrites for
+    /// certain, in which case they are left to be overwritten and the answer is `true`.
+    /// Root may have bytes read that were never written.
+    pub(super) fn check_stack_range(
+        &mut self,
+        base: Reg,
+        frame: u8,
+        size: u32,
+        access: Access,
+        zero: bool,
+        fills: bool,
+    ) -> Checked<bool> {
+        if size == 0 && !zero {
+            reject!(EACCES, "invalid zero-sized read");
+        }
+        let reg = *self.reg(base);
+        self.check_stack_bounds(base, reg.off, size, access)?;
+        let (first, last) = match reg.var.value() {
+            Some(var) => (var.cast_signed(), var.cast_signed()),
+            None => (reg.var.smin, reg.var.smax),
+        };
+        if fills && first == last {
+            return Ok(true);
+        }
+        // Bounds were checked: all of it lies within a frame.
+        let end = last.saturating_add(i64::from(reg.off) + i64::from(size));
+        let start = first.saturating_add(i64::from(reg.off)).max(-FRAME);
+        let mut slots = 0;
+        for off in start..end.min(0) {
+            let Ok(off) = i32::try_from(off) else { break };
+            let number = slot_of(off);
+            slots |= 1u64 << number;
+            if access == Access::Write {
+                self.blur(frame, number, off);
+            }
+        }
+        self.stack_read(frame, slots);
+        Ok(false)
+    }
+
+    /// A helper may write this byte, or not: what was known of it is gone.
+    fn blur(&mut self, frame: u8, number: usize, off: i32) {
+        let frames = &mut self.state.frames;
+        let Some(slot) = frames
+            .get_mut(usize::from(frame))
+            .and_then(|frame| frame.stack.get_mut(number))
+        else {
+            return;
+        };
+        let at = byte_of(off);
+        match slot.bytes.get_mut(at) {
+            Some(SlotKind::Misc) | None => {}
+            Some(SlotKind::Spill) => {
+                slot.reg = RegState::UNKNOWN;
+                slot.scrub();
+            }
+            Some(kind) => *kind = SlotKind::Misc,
+        }
+    }
+
+    /// The number that a key on the stack is, if it is known; that number is precise
+    /// from here on.
+    pub(super) fn constant_key(&mut self, reg: Reg, key_size: u32) -> Checked<Option<u64>> {
+        let state = *self.reg(reg);
+        let (Kind::Stack { frame }, Some(var)) = (state.kind, state.var.value()) else {
+            return Ok(None);
+        };
+        let Ok(off) = i32::try_from(var.cast_signed().saturating_add(state.off.into())) else {
+            return Ok(None);
+        };
+        let number = slot_of(off);
+        let frames = &self.state.frames;
+        let Some(slot) = frames
+            .get(usize::from(frame))
+            .and_then(|frame| frame.stack.get(number))
+        else {
+            return Ok(None);
+        };
+        if run(slot, off, SlotKind::Zero) >= key_size {
+            return Ok(Some(0));
+        }
+        if !slot.is_scalar_spill() || run(slot, off, SlotKind::Spill) != key_size {
+            return Ok(None);
+        }
+        let Some(key) = slot.reg.var.value() else {
+            return Ok(None);
+        };
+        self.mark_slot_precise(frame, number)?;
+        Ok(Some(key))
+    }
+}
+
+const FRAME: i64 = STACK_SIZE as i64;
+
+/// A byte's place in its slot.
+fn byte_of(off: i32) -> usize {
+    usize::try_from(-1 - i64::from(off)).map_or(0, |at| at % SLOT)
+}
+
+/// How many bytes from `off` upwards, within the slot, are of a kind.
+fn run(slot: &Slot, off: i32, kind: SlotKind) -> u32 {
+    let bytes = slot.bytes.get(..=byte_of(off)).unwrap_or_default();
+    let count = bytes.iter().rev().take_while(|byte| **byte == kind).count();
+    u32::try_from(count).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_bytes_ends_with_the_slot() {
+        let mut slot = Slot::EMPTY;
+        slot.spill(&RegState::constant(7), 4);
+        assert_eq!(run(&slot, -8, SlotKind::Spill), 4);
+        assert_eq!(run(&slot, -6, SlotKind::Spill), 2);
+        assert_eq!(run(&slot, -4, SlotKind::Spill), 0);
+        slot.bytes = [SlotKind::Zero; SLOT];
+        assert_eq!(run(&slot, -4, SlotKind::Zero), 4);
+        assert_eq!(run(&slot, -8, SlotKind::Zero), 8);
+    }
+}

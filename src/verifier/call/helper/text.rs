@@ -1,0 +1,172 @@
+//! Constant strings: in a map that nobody changes any more (`check_reg_const_str`,
+//! `check_bpf_snprintf_call`).
+
+use crate::isa::Reg;
+use crate::spec::MapFlags;
+use crate::util::Errno;
+use crate::verifier::env::Verifier;
+use crate::verifier::reg::Kind;
+use crate::verifier::reject::{Checked, Reject, reject};
+
+impl Verifier<'_> {
+    /// The string that a register points to, without its final zero.
+    pub(super) fn constant_string(&mut self, reg: Reg) -> Checked<Vec<u8>> {
+        let state = *self.reg(reg);
+        let number = reg.number();
+        let Kind::MapValue { map, .. } = state.kind else {
+            reject!(EINVAL, "");
+        };
+        let Some(def) = self.map(map) else {
+            reject!(EFAULT, "R{number} points to no map");
+        };
+        if !(def.frozen && def.flags.contains(MapFlags::RDONLY_PROG)) {
+            reject!(EACCES, "R{number} does not point to a readonly map'");
+        }
+        let Some(var) = state.var.value() else {
+            reject!(EACCES, "R{number} is not a constant address'");
+        };
+        if !def.map_type.info().direct_value {
+            reject!(EACCES, "no direct value access support for this map type");
+        }
+        let rest = i64::from(def.value_size) - i64::from(state.off);
+        let rest = u32::try_from(rest).unwrap_or(u32::MAX);
+        self.check_map_access(reg, state.off, rest, false)?;
+        if def.max_entries != 1 {
+            // Only the single value of an array has an address of its own.
+            reject!(ENOTSUPP, "direct value access on string failed");
+        }
+        let off = var.cast_signed().saturating_add(state.off.into());
+        let off = usize::try_from(off).unwrap_or(usize::MAX);
+        let value = def.initial_value(&0u32.to_le_bytes()).unwrap_or_default();
+        let text = value.get(off..).unwrap_or_default();
+        match text.iter().position(|byte| *byte == 0) {
+            Some(end) => Ok(text.get(..end).unwrap_or_default().to_vec()),
+            // What a value is not given is zero.
+            None if value.len() < def.value_size as usize => Ok(text.to_vec()),
+            None => reject!(EINVAL, "string is not zero-terminated"),
+        }
+    }
+
+    /// The format of `bpf_snprintf` is one that the kernel prints, with as many
+    /// arguments as the array of `u64` has.
+    pub(super) fn check_snprintf(&mut self) -> Checked {
+        let size = self.reg(Reg::R5).var.bits.value;
+        if !size.is_multiple_of(8) {
+            return Err(Reject::new(Errno::EINVAL, ""));
+        }
+        let format = self.constant_string(Reg::R3)?;
+        if !is_format(&format, size / 8) {
+            reject!(EINVAL, "Invalid format string");
+        }
+        Ok(())
+    }
+}
+
+/// Whether the kernel prints this format with so many arguments (`bpf_bprintf_prepare`,
+/// `kernel/bpf/helpers.c`).
+fn is_format(format: &[u8], args: u64) -> bool {
+    let mut rest = format;
+    let mut used = 0;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        match first {
+            b'%' if tail.first() == Some(&b'%') => rest = tail.get(1..).unwrap_or_default(),
+            b'%' => {
+                if used == args {
+                    return false;
+                }
+                used += 1;
+                match conversion(tail) {
+                    Some(behind) => rest = behind,
+                    None => return false,
+                }
+            }
+            byte if !is_text(*byte) => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Bytes of plain text: printable ones and spaces.
+fn is_text(byte: u8) -> bool {
+    byte == b' ' || byte.is_ascii_graphic() || is_space(byte)
+}
+
+/// `isspace`.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | 0x09..=0x0d)
+}
+
+/// Whether a conversion ends here: at the end, a space or a sign.
+fn is_end(rest: &[u8]) -> bool {
+    rest.first()
+        .is_none_or(|byte| is_space(*byte) || byte.is_ascii_punctuation())
+}
+
+/// What follows a conversion, whose `%` was read.
+fn conversion(format: &[u8]) -> Option<&[u8]> {
+    let flags = format
+        .iter()
+        .take_while(|byte| b"0+- ".contains(byte))
+        .count();
+    let mut rest = format.get(flags..)?;
+    if rest.first().is_some_and(|byte| matches!(byte, b'1'..=b'9')) {
+        let width = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        rest = rest.get(width..)?;
+    }
+    match rest {
+        [b'p', b'k' | b'u', b's', tail @ ..] | [b's', tail @ ..] => is_end(tail).then_some(tail),
+        [b'p', tail @ ..] if is_end(tail) => Some(tail),
+        [b'p', b'K' | b'x' | b's' | b'S' | b'B', tail @ ..]
+        | [b'p', b'i' | b'I', b'4' | b'6', tail @ ..]
+        | [b'c', tail @ ..] => Some(tail),
+        [b'p', ..] => None,
+        _ => {
+            let longs = rest
+                .iter()
+                .take(2)
+                .take_while(|byte| **byte == b'l')
+                .count();
+            match rest.get(longs..)? {
+                [b'i' | b'd' | b'u' | b'x' | b'X', tail @ ..] => Some(tail),
+                _ => None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_those_of_the_kernel() {
+        for (format, args) in [
+            ("plain, 100%%", 0),
+            ("%d %u %x %X %i", 5),
+            ("%lld %ld", 2),
+            ("%08x|%-3d|%+ 5d", 3),
+            ("%s %c %p, %px %pK %ps %pS %pB", 8),
+            ("%pks %pus %pi4 %pI6", 4),
+            ("more arguments than conversions %d", 3),
+        ] {
+            assert!(is_format(format.as_bytes(), args), "{format}");
+        }
+        for (format, args) in [
+            ("%d", 0),
+            ("%d %d", 1),
+            ("%", 1),
+            ("%l", 1),
+            ("%llld", 1),
+            ("%sx", 1),
+            ("%pz", 1),
+            ("%pI5", 1),
+            ("%pksx", 1),
+            ("%f", 1),
+            ("\u{1}", 0),
+        ] {
+            assert!(!is_format(format.as_bytes(), args), "{format}");
+        }
+    }
+}

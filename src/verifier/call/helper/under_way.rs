@@ -1,0 +1,88 @@
+//! What the arguments of a call have said so far (`struct bpf_call_arg_meta`).
+
+use std::fmt;
+
+use crate::isa::Reg;
+use crate::spec::helpers::{Attributes, Prototype, helper};
+use crate::util::HelperId;
+use crate::verifier::reg::MapRef;
+
+/// A call whose arguments are being checked.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The helper.
+    pub id: HelperId,
+    /// How this program may call it.
+    pub prototype: &'static Prototype,
+    /// The map, and which one of those that a map of maps holds.
+    pub map: Option<(MapRef, u32)>,
+    /// Whether the memory argument that was last seen is filled, whatever it held.
+    pub fills: bool,
+    /// A stretch of stack that the call overwrites: where it begins, and its bytes.
+    pub filled: Option<(Reg, u32)>,
+    /// The argument that is given back.
+    pub released: Option<Reg>,
+    /// The reference that an argument stands for, or 0.
+    pub ref_id: u32,
+    /// Bytes of the memory that it hands out.
+    pub allocated: u32,
+    /// The most that the last size argument may be.
+    pub size_max: u64,
+    /// The function that it calls back.
+    pub callback: Option<u32>,
+    /// The key, where it is known and looks up an array.
+    pub key: Option<u64>,
+}
+
+impl Call {
+    pub(super) const fn new(id: HelperId, prototype: &'static Prototype) -> Self {
+        Self {
+            id,
+            prototype,
+            map: None,
+            fills: false,
+            filled: None,
+            released: None,
+            ref_id: 0,
+            allocated: 0,
+            size_max: 0,
+            callback: None,
+            key: None,
+        }
+    }
+
+    /// Whether the prototype says this of itself.
+    pub(super) const fn is(&self, attribute: Attributes) -> bool {
+        self.prototype.attributes.contains(attribute)
+    }
+}
+
+/// A helper in a message: `bpf_map_lookup_elem#1` (`func_id_name`,
+/// `kernel/bpf/disasm.c`).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named(pub HelperId);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match (self.0.0, helper(self.0)) {
+            (0, _) => "bpf_unspec",
+            (_, Some(helper)) => return write!(f, "bpf_{}#{}", helper.name, self.0),
+            _ => "unknown",
+        };
+        write!(f, "{name}#{}", self.0.0.cast_signed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_named_as_in_the_log() {
+        let text = |id| Named(HelperId(id)).to_string();
+        assert_eq!(text(1), "bpf_map_lookup_elem#1");
+        assert_eq!(text(0), "bpf_unspec#0");
+        assert_eq!(text(1234), "unknown#1234");
+        assert_eq!(text(u32::MAX - 2), "unknown#-3");
+    }
+}

@@ -1,0 +1,10 @@
+//! Calls: of helpers, of subprograms, and back.
+
+pub(crate) mod callback;
+mod context_type;
+pub(crate) mod global;
+pub(crate) mod helper;
+pub(crate) mod return_code;
+pub(crate) mod signature;
+pub(crate) mod start;
+pub(crate) mod subprogram;

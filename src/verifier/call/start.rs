@@ -1,0 +1,95 @@
+//! What the registers hold where a program or a global function begins
+//! (`do_check_common`).
+
+use super::signature::{self, Argument, Known, Signature};
+use crate::isa::Reg;
+use crate::spec::helpers::TypeFlags;
+use crate::verifier::env::Verifier;
+use crate::verifier::log::log;
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+
+impl Verifier<'_> {
+    /// Sets `r1` and following for a walk that begins at this function.
+    pub(crate) fn set_arguments(&mut self, subprogram: u32) -> Checked {
+        if subprogram == 0 {
+            self.note_main_signature();
+            let context = RegState::pointer(Kind::Ctx, TypeFlags::empty());
+            self.set_reg(Reg::R1, context);
+            return Ok(());
+        }
+        if self.log.is_on() {
+            let name = self.subprogram(subprogram).name.clone();
+            log!(self, "Validating {name}() func#{subprogram}...\n");
+        }
+        let signature = self.signature(subprogram)?;
+        if self.subprogram(subprogram).is_exception_cb {
+            reject!(
+                ENOTSUPP,
+                "exception callbacks are not supported by bpflab yet"
+            );
+        }
+        for (reg, argument) in Reg::ARGUMENTS.into_iter().zip(signature.arguments()) {
+            let state = self.any_of(*argument)?;
+            self.set_reg(reg, state);
+        }
+        Ok(())
+    }
+
+    /// The types of a function, asked for once (`btf_prepare_func_args`).
+    pub(super) fn signature(&mut self, subprogram: u32) -> Checked<Signature> {
+        match self.signatures.get(subprogram) {
+            Known::Is(signature) => Ok(signature),
+            Known::Unreliable => {
+                let name = &self.subprogram(subprogram).name;
+                reject!(EFAULT, "unreliable BTF for function {name}()")
+            }
+            Known::Unasked => {
+                let function = self.subprogram(subprogram);
+                let signature = signature::of(self.program, subprogram, function)?;
+                self.signatures.set(subprogram, Known::Is(signature));
+                Ok(signature)
+            }
+        }
+    }
+
+    /// What the kernel notes of the main program's own types: nothing rests on them but
+    /// what the log says, and whether an extension can replace the program.
+    fn note_main_signature(&mut self) {
+        if !self.log.is_on() || self.program.func_info.is_empty() {
+            return;
+        }
+        match self.signature(0) {
+            Ok(signature) if signature.is_main() => {}
+            Ok(_) => self.signatures.set(0, Known::Unreliable),
+            Err(why) => {
+                if !why.text().is_empty() {
+                    log!(self, "{}\n", why.text());
+                }
+                self.signatures.set(0, Known::Unreliable);
+            }
+        }
+    }
+
+    /// A register that holds any argument of this type.
+    fn any_of(&mut self, argument: Argument) -> Checked<RegState> {
+        let mut reg = match argument {
+            Argument::Context => RegState::pointer(Kind::Ctx, TypeFlags::empty()),
+            Argument::Scalar | Argument::Arena => RegState::UNKNOWN,
+            Argument::Memory { size, flags } => RegState::pointer(Kind::Mem { size }, flags),
+            Argument::Object { id, flags } => {
+                let mut reg = RegState::pointer(Kind::BtfId { id }, flags);
+                reg.id = self.new_id();
+                return Ok(reg);
+            }
+            Argument::Dynptr => reject!(
+                ENOTSUPP,
+                "dynptr arguments of global functions are not supported by bpflab yet"
+            ),
+        };
+        if reg.maybe_null() {
+            reg.id = self.new_id();
+        }
+        Ok(reg)
+    }
+}

@@ -1,0 +1,287 @@
+//! Loads and stores through the context, and through what programs find in it: sockets,
+//! flow keys, the buffers of tracepoints and iterators (`check_ctx_access` and its
+//! siblings).
+
+use super::context_argument::{self, Argument};
+use super::env::Verifier;
+use super::log::log;
+use super::log::name::type_name;
+use super::memory::{Access, MemoryAccess};
+use super::reg::{Kind, RegState};
+use super::reject::{Checked, Reject, reject};
+use super::scalar::Scalar;
+use crate::btf;
+use crate::isa::Reg;
+use crate::spec::context::{self, Arch, FLOW_KEYS, Mode, Object, Yield};
+use crate::spec::helpers::TypeFlags;
+use crate::spec::limits::MAX_FUNC_ARGS;
+use crate::spec::lsm;
+use crate::util::{Errno, TypeId};
+
+/// What a program asks of the one who attaches or runs it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Requirements {
+    /// Bytes of context that it touches (`max_ctx_offset`).
+    pub context: u32,
+    /// Bytes of a writable raw tracepoint's buffer (`max_tp_access`).
+    pub tracepoint_buffer: u32,
+    /// Bytes of a read-only buffer (`max_rdonly_access`).
+    pub read_only_buffer: u32,
+    /// Bytes of a writable buffer (`max_rdwr_access`).
+    pub writable_buffer: u32,
+    /// Whether it may be attached only where it said when it was loaded
+    /// (`enforce_expected_attach_type`).
+    pub attach_type: bool,
+}
+
+impl Verifier<'_> {
+    /// An access through the context: what a load gives, and nothing for a store.
+    pub(crate) fn check_context(&mut self, a: &MemoryAccess) -> Checked<Option<RegState>> {
+        let reg = *self.reg(a.base);
+        self.check_pointer_offset(&reg, a.base, false)?;
+        let off = reg.off.wrapping_add(a.off);
+        let mode = mode(a);
+        let place = u32::try_from(off).ok();
+        let program = self.program;
+        let found = place.and_then(|off| {
+            let (ty, attach) = (program.prog_type, self.attach_type());
+            context::check(ty, attach, Arch::HOST, off, a.size, mode)
+        });
+        let invalid = || {
+            let size = a.size;
+            let text = format!("invalid bpf_context access off={off} size={size}");
+            Reject::new(Errno::EACCES, text)
+        };
+        let (Some(found), Some(place)) = (found, place) else {
+            return Err(match (&self.attach, place) {
+                // Whatever else is wrong: the kernel looks at this first.
+                (Some(target), Some(off)) if is_array_read(a, off) && !off.is_multiple_of(8) => {
+                    let text = format!("func '{}' offset {off} is not multiple of 8", target.name);
+                    Reject::new(Errno::EACCES, text).and(invalid())
+                }
+                _ => invalid(),
+            });
+        };
+        let value = match self.loaded(found, place, a.size) {
+            Ok(value) => value,
+            Err(why) if why.errno() == Errno::EACCES => return Err(why.and(invalid())),
+            Err(why) => return Err(why),
+        };
+        self.requires.context = self.requires.context.max(place.saturating_add(a.size));
+        if a.access == Access::Write {
+            return Ok(None);
+        }
+        Ok(Some(value))
+    }
+
+    /// What a register holds after a load that gives this.
+    fn loaded(&mut self, found: Yield, off: u32, size: u32) -> Checked<RegState> {
+        let none = TypeFlags::empty();
+        let (kind, flags) = match found {
+            Yield::Scalar => return Ok(RegState::UNKNOWN),
+            Yield::Packet => (Kind::Packet { range: 0 }, none),
+            Yield::PacketEnd => (Kind::PacketEnd, none),
+            Yield::PacketMeta => (Kind::PacketMeta { range: 0 }, none),
+            Yield::Socket => (Kind::Socket, none),
+            Yield::SocketOrNull => (Kind::Socket, TypeFlags::PTR_MAYBE_NULL),
+            Yield::SockCommonOrNull => (Kind::SockCommon, TypeFlags::PTR_MAYBE_NULL),
+            Yield::FlowKeys => (Kind::FlowKeys, none),
+            Yield::TracepointBuffer => (Kind::TpBuffer, none),
+            Yield::Kernel(name) => {
+                let id = self.kernel_struct(name);
+                (Kind::BtfId { id }, TypeFlags::PTR_TRUSTED)
+            }
+            Yield::Argument(_) => return self.argument(off, size),
+        };
+        Ok(self.fresh_pointer(kind, flags))
+    }
+
+    /// A pointer that came out of the context: one that may be null has an id of its
+    /// own, so that a test of one copy is a test of all.
+    fn fresh_pointer(&mut self, kind: Kind, flags: TypeFlags) -> RegState {
+        let mut reg = RegState::pointer(kind, flags);
+        if reg.maybe_null() {
+            reg.id = self.new_id();
+        }
+        reg
+    }
+
+    /// The structure of this name in the kernel's BTF; `void` without BTF.
+    pub(crate) fn kernel_struct(&self, name: &str) -> TypeId {
+        let btf = self.program.kernel_btf.as_ref();
+        let found = btf.and_then(|btf| btf.find(name, btf::Kind::Struct));
+        found.map_or(TypeId(0), |ty| ty.id())
+    }
+
+    /// An argument of the function that the program is attached to.
+    fn argument(&mut self, off: u32, size: u32) -> Checked<RegState> {
+        let Some(target) = self.attach else {
+            reject!(ENOTSUPP, "this context is not supported by bpflab yet");
+        };
+        let argument = context_argument::at(&target, self.program, off, size)?;
+        Ok(match argument {
+            Argument::Scalar => RegState::UNKNOWN,
+            Argument::Result => {
+                let (min, max) = lsm::return_range(target.name);
+                RegState::scalar(low_half(min, max))
+            }
+            Argument::Buffer(flags) => self.fresh_pointer(Kind::Buf, flags),
+            Argument::Object { id, flags, number } => {
+                if let Some(number) = number {
+                    let ty = self.program.kernel_btf.as_ref().map(|btf| btf.ty(id));
+                    let (kind, name) = ty.map_or(("", ""), |ty| (ty.kind().name(), ty.name()));
+                    log!(
+                        self,
+                        "func '{}' arg{number} has btf_id {id} type {kind} '{name}'\n",
+                        target.name
+                    );
+                }
+                self.fresh_pointer(Kind::BtfId { id }, flags)
+            }
+        })
+    }
+
+    /// A load from a socket; none may be stored to (`check_sock_access`).
+    pub(crate) fn check_socket(&mut self, a: &MemoryAccess) -> Checked {
+        let reg = self.reg(a.base);
+        let off = reg.off.wrapping_add(a.off);
+        if reg.var.smin < 0 {
+            reject!(
+                EACCES,
+                "R{} min value is negative, either use unsigned index or do a if (index >=0) \
+                 check.",
+                a.base.number()
+            );
+        }
+        let object = match reg.kind {
+            Kind::SockCommon => Some(Object::SockCommon),
+            Kind::Socket => Some(Object::Socket),
+            Kind::TcpSock => Some(Object::TcpSock),
+            Kind::XdpSock => Some(Object::XdpSock),
+            _ => None,
+        };
+        let valid = reg.flags.is_empty()
+            && a.access == Access::Read
+            && object
+                .zip(u32::try_from(off).ok())
+                .is_some_and(|(object, off)| object.check(off, a.size));
+        if !valid {
+            reject!(
+                EACCES,
+                "R{} invalid {} access off={off} size={}",
+                a.base.number(),
+                type_name(reg),
+                a.size
+            );
+        }
+        Ok(())
+    }
+
+    /// An access to `struct bpf_flow_keys`.
+    pub(crate) fn check_flow_keys(&mut self, a: &MemoryAccess) -> Checked {
+        let off = self.reg(a.base).off.wrapping_add(a.off);
+        let end = u32::try_from(off)
+            .ok()
+            .and_then(|off| off.checked_add(a.size));
+        if end.is_none_or(|end| end > FLOW_KEYS.size) {
+            let size = a.size;
+            reject!(EACCES, "invalid access to flow keys off={off} size={size}");
+        }
+        Ok(())
+    }
+
+    /// An access to the buffer of a writable raw tracepoint. How large it is shows when
+    /// the program is attached.
+    pub(crate) fn check_tp_buffer(&mut self, a: &MemoryAccess) -> Checked {
+        let off = self.reg(a.base).off.wrapping_add(a.off);
+        let end = self.check_buffer_offset("tracepoint", a.base, off, a.size)?;
+        let known = &mut self.requires.tracepoint_buffer;
+        *known = end.max(*known);
+        Ok(())
+    }
+
+    /// An access to a buffer that an iterator hands out.
+    pub(crate) fn check_buf(&mut self, a: &MemoryAccess) -> Checked {
+        let reg = self.reg(a.base);
+        if a.access == Access::Write && reg.flags.contains(TypeFlags::MEM_RDONLY) {
+            reject!(
+                EACCES,
+                "R{} cannot write into {}",
+                a.base.number(),
+                type_name(reg)
+            );
+        }
+        let off = reg.off.wrapping_add(a.off);
+        self.check_buffer_access(a.base, off, a.size, false)
+    }
+
+    /// Bytes of such a buffer. How large it is shows when the program is attached
+    /// (`check_buffer_access`).
+    pub(crate) fn check_buffer_access(
+        &mut self,
+        number: Reg,
+        off: i32,
+        size: u32,
+        _zero: bool,
+    ) -> Checked {
+        let read_only = self.reg(number).flags.contains(TypeFlags::MEM_RDONLY);
+        let name = if read_only { "rdonly" } else { "rdwr" };
+        let end = self.check_buffer_offset(name, number, off, size)?;
+        let known = if read_only {
+            &mut self.requires.read_only_buffer
+        } else {
+            &mut self.requires.writable_buffer
+        };
+        *known = end.max(*known);
+        Ok(())
+    }
+
+    /// The end of an access at a constant offset from a buffer's start
+    /// (`__check_buffer_access`).
+    fn check_buffer_offset(&self, name: &str, number: Reg, off: i32, size: u32) -> Checked<u32> {
+        let var = &self.reg(number).var;
+        let Ok(start) = u32::try_from(off) else {
+            reject!(
+                EACCES,
+                "R{} invalid {name} buffer access: off={off}, size={size}",
+                number.number()
+            );
+        };
+        if var.value() != Some(0) {
+            reject!(
+                EACCES,
+                "R{} invalid variable buffer offset: off={off}, var_off={}",
+                number.number(),
+                var.bits
+            );
+        }
+        Ok(start.saturating_add(size))
+    }
+}
+
+/// Whether this is an aligned load from the array of arguments.
+fn is_array_read(a: &MemoryAccess, off: u32) -> bool {
+    let end = usize::try_from(off).is_ok_and(|off| off < 8 * MAX_FUNC_ARGS);
+    a.access == Access::Read && end && off.is_multiple_of(a.size)
+}
+
+const fn mode(a: &MemoryAccess) -> Mode {
+    match (a.access, a.signed) {
+        (Access::Write, _) => Mode::Write,
+        (Access::Read, true) => Mode::ReadSigned,
+        (Access::Read, false) => Mode::Read,
+    }
+}
+
+/// Numbers from `min` to `max`, signed, in the low half and the whole
+/// (`__mark_reg_s32_range`).
+fn low_half(min: i32, max: i32) -> Scalar {
+    Scalar {
+        smin: min.into(),
+        smax: max.into(),
+        smin32: min,
+        smax32: max,
+        ..Scalar::UNKNOWN
+    }
+    .synced()
+}

@@ -1,0 +1,443 @@
+//! The walk: every path of the program, one instruction at a time.
+//!
+//! The current state goes on along one path; where both ways of a branch are possible, a
+//! copy waits for the other. A path ends at the outermost exit, or where a kept state
+//! covers it; the last copy that waits is then taken up. (`do_check`.)
+
+use super::branch::Comparison;
+use super::env::{Pending, Touched, Verifier};
+use super::log::log;
+use super::memory::insn::Place;
+use super::reg::{Kind, MapRef, RegState};
+use super::reject::{Checked, Reject, reject};
+use super::state::{Frame, LinkedSet, NO_PC, State, Step};
+use super::structure;
+use crate::isa::{CallTarget, Insn, Pseudo, Reg};
+use crate::spec::ProgFlags;
+use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
+use crate::util::{Errno, MapId, Pc};
+
+/// Where a path goes after an instruction.
+enum Next {
+    /// On at this instruction.
+    At(Pc),
+    /// Into another frame.
+    Frame(Pc),
+    /// Nowhere: it came to its end.
+    End,
+}
+
+impl Verifier<'_> {
+    /// Walks a function from its start, with what its registers hold at first
+    /// (`do_check_common`).
+    pub(super) fn walk_subprogram(&mut self, number: u32) -> Checked {
+        let start = self.subprogram(number).start;
+        self.state = State {
+            first: start,
+            pc: start,
+            last: NO_PC,
+            branches: 1,
+            sleepable: self.program.flags.contains(ProgFlags::SLEEPABLE),
+            ..State::new(Frame::new(None, number, 0))
+        };
+        self.pc = start;
+        self.touch_all();
+        self.log_restart();
+        self.set_arguments(number)?;
+        self.liveness.reset_current();
+        self.walk()?;
+        self.arena.clear();
+        if !self.log.is_full() {
+            self.log.truncate(0);
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self) -> Checked {
+        let mut prev = NO_PC;
+        // Whether the state is shown before the next instruction.
+        let mut show_state = false;
+        loop {
+            self.step_noted = false;
+            self.prev = prev;
+            let pc = self.pc;
+            self.counts.processed += 1;
+            if self.counts.processed > MAX_INSNS as u64 {
+                let processed = self.counts.processed;
+                reject!(
+                    E2BIG,
+                    "BPF program is too large. Processed {processed} insn"
+                );
+            }
+            self.state.last = prev;
+            self.state.pc = pc;
+            let info = self.insn_info(pc);
+            let (prune_point, jmp_point) = (info.prune_point, info.jmp_point);
+            let covered = prune_point && self.is_visited(pc).map_err(|reject| reject.at(pc))?;
+            let next = if covered {
+                if show_state {
+                    log!(self, "\nfrom {prev} to {pc}: safe\n");
+                } else {
+                    log!(self, "{pc}: safe\n");
+                }
+                Next::End
+            } else {
+                if jmp_point {
+                    self.note_step(None, LinkedSet::default());
+                }
+                if self.log.is_on() {
+                    if self.log.is_full() && show_state {
+                        log!(self, "\nfrom {prev} to {pc}:");
+                        self.log_state(true);
+                        show_state = false;
+                    }
+                    self.log_insn();
+                }
+                self.facts.see(pc);
+                prev = pc;
+                self.begin_marks();
+                let next = self.check_insn().map_err(|reject| reject.at(pc))?;
+                self.liveness.commit();
+                next
+            };
+            match next {
+                Next::At(next) => self.pc = next,
+                Next::Frame(next) => {
+                    show_state = true;
+                    self.pc = next;
+                }
+                Next::End => {
+                    self.touch_all();
+                    self.end_of_path()?;
+                    self.update_liveness();
+                    let Some(pending) = self.pending.pop() else {
+                        return Ok(());
+                    };
+                    self.arena
+                        .recycle(std::mem::replace(&mut self.state, pending.state));
+                    (self.pc, prev) = (pending.pc, pending.prev);
+                    if !self.log.is_full() {
+                        self.log.truncate(pending.log_len);
+                    }
+                    self.liveness.reset_current();
+                    show_state = true;
+                }
+            }
+        }
+    }
+
+    /// The story of one instruction (`do_check_insn`).
+    fn check_insn(&mut self) -> Checked<Next> {
+        let pc = self.pc;
+        let Some(insn) = self.structure.code.insn(pc) else {
+            return Err(self.refuse_slot(pc));
+        };
+        let next = Pc(pc.0 + insn.slots());
+        match insn {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => self.check_alu(op, width, dst, src)?,
+            Insn::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => self.check_movsx(width, from, dst, src)?,
+            Insn::Neg { width, dst } => self.check_neg(width, dst)?,
+            Insn::Endian { op, size, dst } => self.check_endian(op, size, dst)?,
+            Insn::AddrSpaceCast { .. } => reject!(
+                EINVAL,
+                "addr_space_cast insn can only be used in a program that has an associated arena"
+            ),
+            Insn::LoadImm64 { dst, value } => {
+                self.check_write(dst)?;
+                *self.reg_mut(dst) = RegState::constant(value);
+            }
+            Insn::LoadPseudo { dst, source } => self.check_pseudo(dst, source)?,
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+            } => {
+                self.check_load(dst, Place { base, off, size }, None, false)?;
+            }
+            Insn::LoadSx {
+                from,
+                dst,
+                base,
+                off,
+            } => {
+                let size = from.size();
+                self.check_load(dst, Place { base, off, size }, Some(from), false)?;
+            }
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                self.check_store(Place { base, off, size }, src, false)?;
+            }
+            Insn::Atomic {
+                op,
+                width,
+                base,
+                off,
+                src,
+            } => {
+                self.check_atomic(op, width, base, off, src)?;
+            }
+            Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => {
+                self.check_load_acquire(dst, Place { base, off, size })?;
+            }
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                self.check_store_release(Place { base, off, size }, src)?;
+            }
+            Insn::LoadPacket { index, .. } => {
+                return Ok(Next::At(self.check_packet_load(index, next)?));
+            }
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                self.counts.jumps += 1;
+                return Ok(Next::At(target(&insn, pc)));
+            }
+            Insn::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                ..
+            } => {
+                self.counts.jumps += 1;
+                let target = target(&insn, pc);
+                let jump = Comparison {
+                    op,
+                    width,
+                    dst,
+                    src,
+                    target,
+                };
+                return Ok(Next::At(self.check_jump_if(&jump, next)?));
+            }
+            Insn::MayGoto { .. } => {
+                self.counts.jumps += 1;
+                self.check_may_goto(next)?;
+                return Ok(Next::At(target(&insn, pc)));
+            }
+            Insn::Call(call) => {
+                self.counts.jumps += 1;
+                let to = self.check_call(call, next)?;
+                self.touch(Reg::R0);
+                return Ok(Next::At(to));
+            }
+            Insn::CallReg { .. } => reject!(EINVAL, "unknown opcode 8d"),
+            Insn::Exit => {
+                self.counts.jumps += 1;
+                return self.check_exit();
+            }
+        }
+        Ok(Next::At(next))
+    }
+
+    /// A slot that is no instruction, on a path that is walked.
+    fn refuse_slot(&mut self, pc: Pc) -> Reject {
+        let Some(Err(error)) = self.code().get(pc) else {
+            return Reject::new(Errno::EFAULT, format!("invalid insn idx {pc}"));
+        };
+        if let Some(reg) = structure::read_before(&error)
+            && let Err(reject) = self.check_read(reg)
+        {
+            return reject;
+        }
+        structure::reserved(&error)
+    }
+
+    fn check_call(&mut self, call: CallTarget, next: Pc) -> Checked<Pc> {
+        match call {
+            CallTarget::Helper(id) => self.check_helper_call(id, next),
+            CallTarget::Subprogram { rel } => {
+                let target = i64::from(self.pc.0) + 1 + i64::from(rel);
+                self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
+            }
+            CallTarget::Kfunc { .. } => reject!(
+                ENOTSUPP,
+                "calls of kernel functions are not supported by bpflab yet"
+            ),
+        }
+    }
+
+    /// The exit of a function (`process_bpf_exit_full`).
+    fn check_exit(&mut self) -> Checked<Next> {
+        let outermost = self.state.current() == 0;
+        self.check_leak(outermost, "BPF_EXIT instruction in main prog")?;
+        if outermost {
+            self.check_return_code()?;
+            return Ok(Next::End);
+        }
+        Ok(Next::Frame(self.check_return()?))
+    }
+
+    /// `may_goto`: leaves the loop once its budget is used up, so both ways are possible
+    /// and the loop ends whatever it does.
+    fn check_may_goto(&mut self, next: Pc) -> Checked {
+        let pc = self.pc;
+        let before = self.previous_entry(pc);
+        let queued = self.fork(next, pc)?;
+        queued.may_goto_depth += 1;
+        if let Some(before) = before {
+            self.widen_pending(before);
+        }
+        Ok(())
+    }
+
+    /// A 64-bit immediate that names something (`check_ld_imm`).
+    fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> Checked {
+        self.check_write(dst)?;
+        let map = |index| MapRef {
+            id: MapId(index),
+            inner: false,
+        };
+        let kind = match source {
+            Pseudo::MapIdx { index } => Kind::MapPtr {
+                map: map(index),
+                uid: 0,
+            },
+            Pseudo::MapIdxValue { index, off } => {
+                let kind = Kind::MapValue {
+                    map: map(index),
+                    uid: 0,
+                };
+                let pointer = RegState {
+                    // Below the value's size.
+                    off: off.cast_signed(),
+                    ..RegState::pointer(kind, Default::default())
+                };
+                *self.reg_mut(dst) = pointer;
+                return Ok(());
+            }
+            Pseudo::Func { rel } => {
+                let target = i64::from(self.pc.0) + 1 + i64::from(rel);
+                let target = Pc(u32::try_from(target).unwrap_or(u32::MAX));
+                let Some(subprogram) = self.subprogram_at(target) else {
+                    reject!(EFAULT, "no function begins at insn {target}");
+                };
+                if self.program.func_info.is_empty() {
+                    reject!(EINVAL, "missing btf func_info");
+                }
+                if self.subprogram(subprogram).global {
+                    reject!(EINVAL, "callback function not static");
+                }
+                Kind::Func { subprogram }
+            }
+            Pseudo::BtfId { .. } => reject!(
+                ENOTSUPP,
+                "addresses of kernel variables are not supported by bpflab yet"
+            ),
+            Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
+                reject!(EBADF, "fd {fd} is not pointing to valid bpf_map")
+            }
+        };
+        *self.reg_mut(dst) = RegState::pointer(kind, Default::default());
+        Ok(())
+    }
+
+    /// Forks the walk: a copy of the current state waits to go on at `pc`
+    /// (`push_stack`). The copy is given back to be changed.
+    pub(crate) fn fork(&mut self, pc: Pc, prev: Pc) -> Checked<&mut State> {
+        if self.pending.len() >= MAX_JUMP_SEQUENCE {
+            let text = format!(
+                "The sequence of {} jumps is too complex.",
+                self.pending.len() + 1
+            );
+            return Err(Reject::new(Errno::E2BIG, text));
+        }
+        let state = self.arena.copy(&self.state);
+        if let Some(parent) = state.parent {
+            self.arena.get_mut(parent).branches += 1;
+        }
+        let log_len = self.log.len();
+        let at = self.pending.len();
+        self.pending.push(Pending {
+            state,
+            pc,
+            prev,
+            log_len,
+        });
+        Ok(&mut self.pending[at].state)
+    }
+
+    /// Notes that the instruction under way is a step that can't be told from the code
+    /// alone (`push_jmp_history`); what an instruction notes twice is combined.
+    pub(crate) fn note_step(&mut self, stack: Option<(u8, u8)>, linked: LinkedSet) {
+        let (pc, prev) = (self.pc, self.prev);
+        if self.step_noted
+            && let Some(step) = self.state.history.last_mut()
+        {
+            step.stack = step.stack.or(stack);
+            step.linked = linked;
+            return;
+        }
+        self.state.history.push(Step {
+            pc,
+            prev,
+            stack,
+            stack_operands: (false, false),
+            linked,
+        });
+        self.step_noted = true;
+    }
+
+    /// The log shows all registers and slots next.
+    pub(crate) fn touch_all(&mut self) {
+        self.touched = Touched {
+            regs: u16::MAX,
+            slots: u64::MAX,
+        };
+    }
+
+    /// A slot of the calling convention that lets helpers keep registers is used for
+    /// something else (`check_fastcall_stack_contract`).
+    pub(crate) fn check_fastcall_contract(&mut self, frame: u8, off: i32) {
+        let frame = self.state.frames.get(usize::from(frame));
+        let Some(usage) = frame.and_then(|frame| self.usage.get_mut(frame.subprogram as usize))
+        else {
+            return;
+        };
+        usage.touch_stack(&self.structure.info(self.pc), off);
+    }
+
+    /// The liveness of the stack collects what the instruction under way does.
+    fn begin_marks(&mut self) {
+        let (state, structure) = (&self.state, &self.structure);
+        let chain = || Self::chain(state, structure, state.current());
+        self.liveness.begin(chain, self.pc);
+    }
+
+    /// What was collected about a function is propagated through it
+    /// (`bpf_update_live_stack`).
+    pub(crate) fn update_liveness(&mut self) {
+        let (state, structure) = (&self.state, &self.structure);
+        let chain = |frame| Self::chain(state, structure, frame);
+        self.liveness
+            .update(structure, chain, state.current(), &mut self.log);
+    }
+}
+
+/// Where a jump goes; that it is inside the function was checked.
+fn target(insn: &Insn, pc: Pc) -> Pc {
+    let target = insn.jump_target(pc).unwrap_or_default();
+    Pc(u32::try_from(target).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,356 @@
+//! Which stack slots may still be read: live variable analysis of the stack that grows
+//! with the walk (`kernel/bpf/liveness.c`).
+//!
+//! The unit is an [`Instance`]: a function as reached through one chain of calls. For
+//! each of its instructions and each frame it holds the slots that may be read (joined
+//! over the walks: a union) and those that are written each time (an intersection).
+//! From these, to a fixed point over the function's graph:
+//!
+//! ```text
+//! after(i)       = ∪ before(s)           for s that follow i
+//! before(i)      = after(i) \ must_write(i) ∪ may_read(i)
+//! written(i)     = ∩ written(s) ∪ must_write(i)
+//! ```
+//!
+//! What a function does to outer frames then becomes what the call does in its caller.
+//!
+//! The walk marks reads and writes instruction by instruction
+//! ([`begin`](StackLiveness::begin) … [`commit`](StackLiveness::commit)), has them
+//! propagated when a path ends ([`update`](StackLiveness::update)), and asks when it
+//! compares states ([`query`](StackLiveness::query)): what may not be read is no
+//! difference.
+
+use rustc_hash::FxHashMap;
+
+use super::chain::CallChain;
+use super::instance::{Instance, Masks};
+use crate::spec::limits::MAX_CALL_FRAMES;
+use crate::util::Pc;
+use crate::verifier::log::Log;
+use crate::verifier::structure::{Structure, SubprogramInfo};
+
+/// What is known so far of the program's use of its stack.
+#[derive(Debug, Default)]
+pub(crate) struct StackLiveness {
+    instances: Vec<Instance>,
+    by_chain: FxHashMap<CallChain, usize>,
+    /// Number of slots by first instruction, for the functions.
+    lengths: Vec<(Pc, usize)>,
+    /// The calls of helpers that call back.
+    callbacks: Vec<Pc>,
+    /// The instance that the walk is in, once known.
+    current: Option<usize>,
+    /// The instruction being walked, and the slots of each frame that it wrote so far.
+    writing: Pc,
+    written: [u64; MAX_CALL_FRAMES],
+    question: Question,
+}
+
+/// The state that is being asked about.
+#[derive(Debug, Default)]
+struct Question {
+    instances: [usize; MAX_CALL_FRAMES],
+    frame: usize,
+    pc: Pc,
+    /// Of the call in each outer frame: where its slots have to be alive.
+    resumes: [Pc; MAX_CALL_FRAMES],
+}
+
+impl StackLiveness {
+    /// Of a program nothing of which was walked.
+    pub(crate) fn new(structure: &Structure) -> Self {
+        let length = |sub: &SubprogramInfo| (sub.start, sub.end.index() - sub.start.index());
+        let insns = (0..).map(Pc).zip(&structure.insns);
+        let callbacks = insns.filter(|(_, info)| info.calls_callback);
+        Self {
+            lengths: structure.subprograms.iter().map(length).collect(),
+            callbacks: callbacks.map(|(pc, _)| pc).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The walk goes on in another frame or state.
+    pub(crate) fn reset_current(&mut self) {
+        self.current = None;
+    }
+
+    /// The walk of the instruction at `pc` begins. `chain` is that of the current
+    /// frame, asked for only after [`reset_current`](Self::reset_current).
+    pub(crate) fn begin(&mut self, chain: impl FnOnce() -> CallChain, pc: Pc) {
+        self.ensure_current(chain);
+        self.writing = pc;
+        self.written = [0; MAX_CALL_FRAMES];
+    }
+
+    /// The instruction at `pc` of the current frame may read these slots of `frame`.
+    pub(crate) fn read(
+        &mut self,
+        chain: impl FnOnce() -> CallChain,
+        frame: usize,
+        pc: Pc,
+        slots: u64,
+    ) {
+        let current = self.ensure_current(chain);
+        if let Some(instance) = self.instances.get_mut(current) {
+            instance.read(frame, pc, slots);
+        }
+    }
+
+    /// The instruction being walked writes these slots of `frame` whole.
+    pub(crate) fn write(&mut self, frame: usize, slots: u64) {
+        if let Some(written) = self.written.get_mut(frame) {
+            *written |= slots;
+        }
+    }
+
+    /// The walk of the instruction is over: what it wrote counts.
+    pub(crate) fn commit(&mut self) {
+        let current = self.current.and_then(|at| self.instances.get_mut(at));
+        if let Some(instance) = current {
+            instance.commit(self.writing, &self.written);
+        }
+    }
+
+    /// A path or a function has ended: propagates what was marked, for the frames from
+    /// `current_frame` outwards, whose chains `chain` gives.
+    pub(crate) fn update(
+        &mut self,
+        structure: &Structure,
+        chain: impl Fn(usize) -> CallChain,
+        current_frame: usize,
+        log: &mut Log,
+    ) {
+        self.reset_current();
+        for frame in (0..=current_frame).rev() {
+            let at = self.lookup(&chain(frame));
+            self.update_instance(structure, at, log);
+        }
+    }
+
+    /// Gets ready for questions about a state: the chains of its frames, the number of
+    /// the innermost, and the instruction that comes next there.
+    pub(crate) fn query(
+        &mut self,
+        chain: impl Fn(usize) -> CallChain,
+        current_frame: usize,
+        pc: Pc,
+    ) {
+        let innermost = chain(current_frame);
+        let mut question = Question {
+            frame: current_frame,
+            pc,
+            ..Question::default()
+        };
+        let outer = question.instances.iter_mut().zip(&mut question.resumes);
+        for (frame, (instance, resume)) in outer.enumerate().take(current_frame + 1) {
+            *instance = self.lookup(&chain(frame));
+            // A callback returns to its call, a function to what follows it.
+            let call = innermost.callsite(frame);
+            let again = self.callbacks.binary_search(&call).is_ok();
+            *resume = Pc(call.0.wrapping_add(u32::from(!again)));
+        }
+        self.question = question;
+    }
+
+    /// Whether a slot of a frame of that state may be read before it is written.
+    pub(crate) fn is_alive(&self, frame: usize, slot: usize) -> bool {
+        let Question {
+            instances,
+            frame: innermost,
+            pc,
+            resumes,
+        } = &self.question;
+        let alive = |at: usize, pc: Pc| {
+            let instance = instances.get(at).and_then(|at| self.instances.get(*at));
+            instance.is_some_and(|instance| {
+                instance.masks(frame, pc).live_before >> (slot & 63) & 1 != 0
+            })
+        };
+        alive(*innermost, *pc)
+            || (frame..*innermost).any(|outer| {
+                resumes
+                    .get(outer)
+                    .is_some_and(|resume| alive(outer, *resume))
+            })
+    }
+
+    fn ensure_current(&mut self, chain: impl FnOnce() -> CallChain) -> usize {
+        match self.current {
+            Some(at) => at,
+            None => {
+                let at = self.lookup(&chain());
+                self.current = Some(at);
+                at
+            }
+        }
+    }
+
+    /// The number of the instance of this chain.
+    fn lookup(&mut self, chain: &CallChain) -> usize {
+        if let Some(at) = self.by_chain.get(chain) {
+            return *at;
+        }
+        let at = self.instances.len();
+        let function = self
+            .lengths
+            .iter()
+            .find(|(start, _)| *start == chain.start());
+        let len = function.map_or(0, |(_, len)| *len);
+        self.instances.push(Instance::new(*chain, len));
+        self.by_chain.insert(*chain, at);
+        at
+    }
+
+    fn update_instance(&mut self, structure: &Structure, at: usize, log: &mut Log) {
+        let Some(instance) = self.instances.get_mut(at).filter(|it| it.updated) else {
+            return;
+        };
+        instance.updated = false;
+        if std::mem::take(&mut instance.must_write_dropped) {
+            instance.forget_accumulated();
+        }
+        let rounds = propagate(structure, instance, log);
+        let chain = instance.chain;
+        if log.is_full() {
+            log.write(format_args!(
+                "{chain} live stack update done in {rounds} iterations\n"
+            ));
+        }
+        if let Some((outer, call)) = chain.outer() {
+            self.tell_caller(at, &outer, call);
+        }
+    }
+
+    /// What a function does to the frames of its callers, the call does.
+    fn tell_caller(&mut self, at: usize, outer: &CallChain, call: Pc) {
+        let outer = self.lookup(outer);
+        let Some(inner) = self.instances.get(at) else {
+            return;
+        };
+        let chain = inner.chain;
+        let effects: [Option<Masks>; MAX_CALL_FRAMES] = std::array::from_fn(|frame| {
+            let outer = frame < chain.frame() && inner.touches(frame);
+            outer.then(|| inner.masks(frame, chain.start()))
+        });
+        let Some(outer) = self.instances.get_mut(outer) else {
+            return;
+        };
+        for (frame, masks) in effects.iter().enumerate() {
+            if let Some(masks) = masks {
+                outer.read(frame, call, masks.live_before);
+            }
+        }
+        let written = effects.map(|masks| masks.map_or(0, |masks| masks.must_write_acc));
+        outer.commit(call, &written);
+    }
+}
+
+/// Solves the equations for one instance; gives the number of rounds.
+fn propagate(structure: &Structure, instance: &mut Instance, log: &mut Log) -> u32 {
+    let graph = &structure.graph;
+    let order = structure
+        .subprogram_at(instance.chain.start())
+        .map(|sub| graph.postorder_of(sub))
+        .unwrap_or_default();
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        let mut changed = false;
+        for frame in 0..=instance.chain.frame() {
+            if !instance.touches(frame) {
+                continue;
+            }
+            for &pc in order {
+                changed |= solve(structure, instance, frame, pc, log);
+            }
+        }
+        if !changed {
+            return rounds;
+        }
+    }
+}
+
+/// Solves them for one instruction; gives whether something is new.
+fn solve(
+    structure: &Structure,
+    instance: &mut Instance,
+    frame: usize,
+    pc: Pc,
+    log: &mut Log,
+) -> bool {
+    let (mut after, mut written, mut ends) = (0, u64::MAX, true);
+    for next in structure.graph.successors(pc) {
+        let masks = instance.masks(frame, next);
+        after |= masks.live_before;
+        written &= masks.must_write_acc;
+        ends = false;
+    }
+    if ends {
+        return false;
+    }
+    let old = instance.masks(frame, pc);
+    let live_before = after & !old.must_write | old.may_read;
+    let must_write_acc = written | old.must_write;
+    let changed = (live_before, must_write_acc) != (old.live_before, old.must_write_acc);
+    if !changed {
+        return false;
+    }
+    if log.is_full()
+        && (old.may_read != 0
+            || old.must_write != 0
+            || pc == instance.chain.start()
+            || structure.info(pc).prune_point)
+    {
+        let mut line = Line {
+            log,
+            chain: &instance.chain,
+            frame,
+            pc,
+        };
+        line.write("live", old.live_before, live_before);
+        line.write("written", old.must_write_acc, must_write_acc);
+    }
+    if let Some(masks) = instance.masks_mut(frame, pc) {
+        masks.live_before = live_before;
+        masks.must_write_acc = must_write_acc;
+    }
+    true
+}
+
+/// A line of the log about an instruction.
+struct Line<'a> {
+    log: &'a mut Log,
+    chain: &'a CallChain,
+    frame: usize,
+    pc: Pc,
+}
+
+impl Line<'_> {
+    /// What a mask gained and lost, if it did.
+    fn write(&mut self, name: &str, old: u64, new: u64) {
+        if old == new {
+            return;
+        }
+        let Self {
+            log,
+            chain,
+            frame,
+            pc,
+        } = self;
+        log.write(format_args!("{chain} frame {frame} insn {pc} "));
+        if new & !old != 0 {
+            log.write(format_args!("+{name} {} ", offsets(new & !old)));
+        }
+        if old & !new != 0 {
+            log.write(format_args!("-{name} {}", offsets(old & !new)));
+        }
+        log.write(format_args!("\n"));
+    }
+}
+
+/// The offsets of these slots from the frame pointer: `-8,-24`.
+fn offsets(slots: u64) -> String {
+    let offsets = (0..64).filter(|slot| slots >> slot & 1 != 0);
+    let texts: Vec<String> = offsets.map(|slot| (-8 * (slot + 1)).to_string()).collect();
+    texts.join(",")
+}

@@ -1,0 +1,311 @@
+//! Instructions in the log: their text, the source line before it, the state behind.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::state::StateText;
+use crate::isa::{Code, Names, Pseudo, Reg};
+use crate::program::Program;
+use crate::util::{HelperId, Pc, TypeId};
+use crate::verifier::env::{Touched, Verifier};
+use crate::verifier::state::State;
+
+/// The column at which the state behind an instruction begins, if that isn't further
+/// to the left than the text is long (`BPF_LOG_ALIGNMENT`).
+const COLUMN: usize = 40;
+/// It then begins at a multiple of this (`BPF_LOG_MIN_ALIGNMENT`).
+const STEP: usize = 8;
+
+/// What the log remembers of the line of the last instruction.
+#[derive(Debug)]
+pub(super) struct LastInsn {
+    /// Where the log ended behind it.
+    end: usize,
+    /// How long its text was.
+    len: usize,
+    /// The source line that was printed last, as an index into the program's.
+    source: Option<usize>,
+}
+
+impl LastInsn {
+    pub(super) const NONE: Self = Self {
+        end: 0,
+        len: 0,
+        source: None,
+    };
+}
+
+impl Touched {
+    /// Everything.
+    pub(crate) const ALL: Self = Self {
+        regs: u16::MAX,
+        slots: u64::MAX,
+    };
+
+    const fn is_empty(self) -> bool {
+        self.regs == 0 && self.slots == 0
+    }
+}
+
+impl Verifier<'_> {
+    /// Prints everything that is known in the innermost frame of the current state, as
+    /// the rest of a line.
+    pub(crate) fn log_state(&mut self, _all: bool) {
+        self.log_frame(self.state.current());
+    }
+
+    /// Prints everything that is known in a frame of the current state
+    /// (`print_verifier_state` with `print_all`).
+    pub(crate) fn log_frame(&mut self, frame: usize) {
+        if self.log.is_on() {
+            let text = StateText {
+                program: self.program,
+                maps: &self.maps,
+                state: &self.state,
+                frame,
+                touched: Touched::ALL,
+            };
+            self.log.write(format_args!("{text}\n"));
+        }
+    }
+
+    /// Everything that is known in a frame of a state, for a message.
+    pub(crate) fn state_text<'a>(&'a self, state: &'a State, frame: usize) -> StateText<'a> {
+        StateText {
+            program: self.program,
+            maps: &self.maps,
+            state,
+            frame,
+            touched: Touched::ALL,
+        }
+    }
+
+    /// Prints what was touched since the state was last printed, behind the
+    /// instruction if nothing was printed since (`print_insn_state`).
+    pub(crate) fn log_insn_state(&mut self) {
+        if !self.log.is_on() {
+            return;
+        }
+        let last = &self.log.last;
+        if last.end != 0 && last.end == self.log.len() {
+            let gap = gap(last.len);
+            // In place of the line's end.
+            self.log.truncate(self.log.len() - 1);
+            self.log.write(format_args!("{:gap$};", ""));
+        } else {
+            self.log.write(format_args!("{}:", self.pc));
+        }
+        let text = StateText {
+            program: self.program,
+            maps: &self.maps,
+            state: &self.state,
+            frame: self.state.current(),
+            touched: self.touched,
+        };
+        self.log.write(format_args!("{text}\n"));
+        self.touched = Touched::default();
+    }
+
+    /// Prints the instruction under way, the source line that it came from, and before
+    /// both what its predecessors touched.
+    pub(crate) fn log_insn(&mut self) {
+        if !self.log.is_on() {
+            return;
+        }
+        if !self.touched.is_empty() {
+            self.log_insn_state();
+        }
+        self.log_source(self.pc, "; ");
+        let begin = self.log.len();
+        let text = InsnText {
+            program: self.program,
+            code: &self.structure.code,
+            pc: self.pc,
+        };
+        self.log.write(format_args!("{}: {text}\n", self.pc));
+        let end = self.log.len();
+        self.log.last.end = end;
+        self.log.last.len = end - begin;
+    }
+
+    /// Prints the source line of an instruction behind `prefix`, unless it was the last
+    /// to be printed (`verbose_linfo`).
+    pub(crate) fn log_source(&mut self, pc: Pc, prefix: &str) {
+        if !self.log.is_on() {
+            return;
+        }
+        let lines = &self.program.lines;
+        let after = lines.partition_point(|line| line.insn_off <= pc.0);
+        // The first line stands for what is before it too.
+        let at = after.saturating_sub(1);
+        let last = self.log.last.source.and_then(|at| lines.get(at));
+        let (Some(line), Some(btf)) = (lines.get(at), self.program.btf.as_ref()) else {
+            return;
+        };
+        if last.is_some_and(|last| last.file == line.file && last.line() == line.line()) {
+            return;
+        }
+        let source = line.source(btf);
+        let text = source.text.trim_ascii_start();
+        let file = source.file.rsplit('/').next().unwrap_or_default();
+        self.log
+            .write(format_args!("{prefix}{text} @ {file}:{}\n", source.line));
+        self.log.last.source = Some(at);
+    }
+
+    /// A walk begins: the first source line is printed whatever was before.
+    pub(crate) fn log_restart(&mut self) {
+        self.log.last.source = None;
+    }
+
+    /// Prints for each instruction which registers are read later
+    /// (`compute_live_registers`, level 2).
+    pub(crate) fn log_live_registers(&mut self) {
+        if !self.log.is_full() {
+            return;
+        }
+        self.log.write(format_args!("Live regs before insn:\n"));
+        let structure = std::sync::Arc::clone(&self.structure);
+        for (pc, _) in structure.code.iter() {
+            let info = self.insn_info(pc);
+            let (component, live) = (info.scc, info.live);
+            match component {
+                0 => self.log.write(format_args!("    ")),
+                number => self.log.write(format_args!("{number:3} ")),
+            }
+            let text = InsnText {
+                program: self.program,
+                code: &structure.code,
+                pc,
+            };
+            let live = LiveRegs(live);
+            self.log.write(format_args!("{:3}: {live} {text}\n", pc.0));
+        }
+    }
+}
+
+/// The text of the instruction at a place, as the kernel prints it while it verifies.
+pub(crate) struct InsnText<'a> {
+    pub program: &'a Program,
+    pub code: &'a Code,
+    pub pc: Pc,
+}
+
+impl fmt::Display for InsnText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let insn = match self.code.get(self.pc) {
+            Some(Ok(insn)) => Some(insn),
+            Some(Err(error)) => error.repaired(),
+            None => None,
+        };
+        insn.map_or(Ok(()), |insn| insn.text(&Loaded(self.program)).fmt(f))
+    }
+}
+
+/// Blanks behind an instruction's text of this length, its line's end included
+/// (`vlog_alignment`).
+fn gap(len: usize) -> usize {
+    (len + STEP / 2).max(COLUMN).next_multiple_of(STEP) - len - 1
+}
+
+/// Registers of a mask, as the steps of precision marking name them
+/// (`fmt_reg_mask`): `r0,r6`.
+pub(crate) struct RegMask(pub u16);
+
+impl fmt::Display for RegMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        members(f, self.0.into(), |f, number| write!(f, "r{number}"))
+    }
+}
+
+/// Slots of a mask by their offsets (`bpf_fmt_stack_mask`): `-8,-24`.
+pub(crate) struct SlotMask(pub u64);
+
+impl fmt::Display for SlotMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        members(f, self.0, |f, number| write!(f, "-{}", (number + 1) * 8))
+    }
+}
+
+/// The members of a mask with commas between them.
+fn members(
+    f: &mut fmt::Formatter<'_>,
+    mask: u64,
+    member: impl Fn(&mut fmt::Formatter<'_>, u32) -> fmt::Result,
+) -> fmt::Result {
+    let mut separator = "";
+    for number in (0..u64::BITS).filter(|number| mask >> number & 1 == 1) {
+        f.write_str(std::mem::replace(&mut separator, ","))?;
+        member(f, number)?;
+    }
+    Ok(())
+}
+
+/// The names that the kernel prints while it verifies. What it has replaced by an
+/// address by then has one here too: none that ever was, but as long as the kernel's,
+/// so that the columns are its own, and the same in every run.
+pub(crate) struct Loaded<'a>(pub &'a Program);
+
+/// Where the kernel keeps its maps, and the values of those that programs address.
+const MAPS: u64 = 0xffff_8881_0000_0000;
+const VALUES: u64 = 0xffff_c900_0000_0000;
+/// From one map to the next.
+const MAP_DISTANCE: u64 = 0x1_0000;
+
+impl Names for Loaded<'_> {
+    fn helper(&self, id: HelperId) -> Option<Cow<'_, str>> {
+        self.0.helper(id)
+    }
+
+    fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<Cow<'_, str>> {
+        self.0.kfunc(id, fd_index)
+    }
+
+    fn pseudo(&self, source: Pseudo) -> Option<Cow<'_, str>> {
+        let address = match source {
+            Pseudo::MapIdx { index } => MAPS + u64::from(index) * MAP_DISTANCE,
+            Pseudo::MapIdxValue { index, off } => {
+                VALUES + u64::from(index) * MAP_DISTANCE + u64::from(off)
+            }
+            Pseudo::Func { rel } => u64::from(rel.cast_unsigned()),
+            _ => return None,
+        };
+        Some(format!("{address:#x}").into())
+    }
+}
+
+/// A place for each register but the frame pointer: its digit if it is live.
+struct LiveRegs(u16);
+
+impl fmt::Display for LiveRegs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Reg::ALL
+            .into_iter()
+            .filter(|&reg| reg != Reg::FP)
+            .try_for_each(|reg| match self.0 >> reg.number() & 1 {
+                1 => write!(f, "{}", reg.number()),
+                _ => f.write_str("."),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_stands_in_a_column() {
+        // "0: (b7) r0 = 0\n" and 23 blanks: the semicolon is the 39th character.
+        assert_eq!(gap(15), 24);
+        assert_eq!(gap(36), 3);
+        assert_eq!(gap(37), 10);
+        assert_eq!(gap(39), 8);
+    }
+
+    #[test]
+    fn masks_are_lists() {
+        assert_eq!(RegMask(0b100_0001).to_string(), "r0,r6");
+        assert_eq!(RegMask(0).to_string(), "");
+        assert_eq!(SlotMask(0b10101).to_string(), "-8,-24,-40");
+    }
+}

@@ -1,0 +1,374 @@
+//! A state in the log's notation (`print_verifier_state`, `kernel/bpf/log.c`):
+//! `R1=ctx() R10=fp0 fp-8=mmmmmmmm refs=2`.
+
+use std::fmt;
+
+use super::name::type_name;
+use super::number::{Signed, Unsigned, ranges};
+use crate::program::{Program, kernel_name};
+use crate::spec::helpers::TypeFlags;
+use crate::verifier::env::Touched;
+use crate::verifier::maps::Maps;
+use crate::verifier::reg::{ADD_CONST, Kind, RegState};
+use crate::verifier::stack::{SLOT, Slot, SlotKind};
+use crate::verifier::state::{Entry, Frame, State};
+
+/// The text of one frame of a state, with what is held and without a line's end.
+/// It begins with a blank.
+pub(crate) struct StateText<'a> {
+    /// Whose types are named.
+    pub program: &'a Program,
+    /// The maps that are.
+    pub maps: &'a Maps<'a>,
+    pub state: &'a State,
+    /// Number of the frame.
+    pub frame: usize,
+    /// What of it is shown.
+    pub touched: Touched,
+}
+
+impl fmt::Display for StateText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(frame) = self.state.frames.get(self.frame) else {
+            return Ok(());
+        };
+        if self.frame != 0 {
+            write!(f, " frame{}:", self.frame)?;
+        }
+        let text = |reg| RegText {
+            program: self.program,
+            maps: self.maps,
+            frame: self.frame,
+            reg,
+        };
+        for (number, reg) in frame.regs.iter().enumerate() {
+            if reg.is_init() && self.touched.regs >> number & 1 == 1 {
+                write!(f, " R{number}={}", text(reg))?;
+            }
+        }
+        for (number, slot) in frame.stack.iter().enumerate() {
+            if self.touched.slots >> number & 1 == 1
+                && slot.bytes.iter().any(|&kind| kind != SlotKind::Invalid)
+            {
+                write!(f, " fp-{}=", (number + 1) * SLOT)?;
+                slot_bytes(f, slot)?;
+                if slot.is_spill() {
+                    text(&slot.reg).fmt(f)?;
+                }
+            }
+        }
+        self.held(f)?;
+        f.write_str(entry(frame))
+    }
+}
+
+impl StateText<'_> {
+    /// The references. (What has no id is a lock.)
+    fn held(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, reference) in self.state.refs.iter().enumerate() {
+            let before = if at == 0 { " refs=" } else { "," };
+            write!(f, "{before}{}", reference.id)?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a slot, a letter each; of one with a spilled register those that the
+/// register leaves over.
+fn slot_bytes(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
+    let own = |kind: &&SlotKind| !slot.is_spill() || **kind != SlotKind::Spill;
+    for kind in slot.bytes.iter().take_while(own) {
+        f.write_str(match kind {
+            SlotKind::Invalid => "?",
+            SlotKind::Spill => "r",
+            SlotKind::Misc => "m",
+            SlotKind::Zero => "0",
+        })?;
+    }
+    Ok(())
+}
+
+const fn entry(frame: &Frame) -> &'static str {
+    match frame.entry {
+        Entry::Call => "",
+        Entry::Callback => " cb",
+        Entry::AsyncCallback(_) => " async_cb",
+    }
+}
+
+/// The text of a register (`print_reg_state`).
+struct RegText<'a> {
+    program: &'a Program,
+    maps: &'a Maps<'a>,
+    /// Number of the frame that it is in.
+    frame: usize,
+    reg: &'a RegState,
+}
+
+impl fmt::Display for RegText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reg = self.reg;
+        if reg.is_scalar() && reg.precise {
+            f.write_str("P")?;
+        }
+        if let Some(value) = reg.value() {
+            return Signed(value.cast_signed()).fmt(f);
+        }
+        type_name(reg).fmt(f)?;
+        match reg.kind {
+            Kind::Stack { frame } => {
+                if usize::from(frame) != self.frame {
+                    write!(f, "[{frame}]")?;
+                }
+                if let Some(offset) = reg.var.value() {
+                    let offset = offset.cast_signed().wrapping_add(reg.off.into());
+                    return Signed(offset).fmt(f);
+                }
+            }
+            Kind::BtfId { id } => {
+                let btf = self.program.kernel_btf.as_ref();
+                let kind = btf.and_then(|btf| btf.get(id));
+                f.write_str(kind.as_ref().map_or("", |kind| kind.name()))?;
+            }
+            _ => {}
+        }
+        f.write_str("(")?;
+        self.attributes(f)?;
+        f.write_str(")")
+    }
+}
+
+impl RegText<'_> {
+    /// What stands in the brackets.
+    fn attributes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reg = self.reg;
+        let mut separator = "";
+        let mut next = || std::mem::replace(&mut separator, ",");
+        if reg.id != 0 {
+            write!(f, "{}id={}", next(), reg.id & !ADD_CONST)?;
+            if reg.id & ADD_CONST != 0 {
+                write!(f, "{:+}", reg.off)?;
+            }
+        }
+        if reg.ref_id != 0 {
+            write!(f, "{}ref_obj_id={}", next(), reg.ref_id)?;
+        }
+        let borrowed = TypeFlags::MEM_ALLOC.union(TypeFlags::NON_OWN_REF);
+        if reg.flags.contains(borrowed) {
+            write!(f, "{}non_own_ref", next())?;
+        }
+        if let Some(map) = reg.map().and_then(|map| self.maps.def(map)) {
+            let name = kernel_name(&map.name);
+            if !name.is_empty() {
+                write!(f, "{}map={name}", next())?;
+            }
+            write!(f, "{}ks={},vs={}", next(), map.key_size, map.value_size)?;
+        }
+        if !reg.is_scalar() && reg.off != 0 {
+            write!(f, "{}off={}", next(), Signed(reg.off.into()))?;
+        }
+        if reg.is_packet() {
+            // Below zero it is a mark, and prints as what it is in 64 bits.
+            let range = i64::from(reg.range()).cast_unsigned();
+            write!(f, "{}r={}", next(), Unsigned(range))?;
+        }
+        if let Kind::Mem { size } = reg.kind {
+            write!(f, "{}sz={}", next(), Unsigned(size.into()))?;
+        }
+        if let Some(offset) = reg.var.value() {
+            if offset != 0 {
+                write!(f, "{}imm={}", next(), Signed(offset.cast_signed()))?;
+            }
+            return Ok(());
+        }
+        ranges(f, &reg.var, &mut separator)?;
+        if !reg.var.bits.is_unknown() {
+            write!(f, "{separator}var_off={}", reg.var.bits)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Reg;
+    use crate::program::MapDef;
+    use crate::spec::{MapType, ProgType};
+    use crate::util::{MapId, Pc};
+    use crate::verifier::reg::{ADD_CONST64, MapRef};
+    use crate::verifier::scalar::Scalar;
+    use crate::verifier::state::{Entry, Held, Reference};
+    use crate::verifier::tnum::Tnum;
+
+    fn program() -> Program {
+        let map = MapDef::new("events-by-name-and-number", MapType::Array, 4, 48, 1);
+        let mut outer = MapDef::new("", MapType::ArrayOfMaps, 4, 4, 1);
+        outer.inner = Some(Box::new(map.clone()));
+        let mut program = Program::new("test", ProgType::Xdp, Vec::new());
+        program.maps = [map, outer].into();
+        program
+    }
+
+    fn text(reg: RegState) -> String {
+        let program = program();
+        let maps = Maps::new(&program);
+        let (program, maps, frame) = (&program, &maps, 1);
+        let reg = &reg;
+        RegText {
+            program,
+            maps,
+            frame,
+            reg,
+        }
+        .to_string()
+    }
+
+    fn pointer(kind: Kind) -> RegState {
+        RegState::pointer(kind, TypeFlags::empty())
+    }
+
+    const BYTE: Scalar = Scalar {
+        bits: Tnum {
+            value: 0,
+            mask: 255,
+        },
+        umax: 255,
+        smin: 0,
+        smax: 255,
+        umax32: 255,
+        smin32: 0,
+        smax32: 255,
+        ..Scalar::UNKNOWN
+    };
+    const BYTE_TEXT: &str = "smin=smin32=0,smax=umax=smax32=umax32=255,var_off=(0x0; 0xff)";
+
+    #[test]
+    fn numbers() {
+        assert_eq!(text(RegState::constant(u64::MAX)), "-1");
+        assert_eq!(text(RegState::UNKNOWN), "scalar()");
+        assert_eq!(text(RegState::scalar(BYTE)), format!("scalar({BYTE_TEXT})"));
+        let linked = RegState {
+            id: 7 | ADD_CONST64,
+            off: -4,
+            precise: true,
+            ..RegState::scalar(BYTE)
+        };
+        assert_eq!(text(linked), format!("Pscalar(id=7-4,{BYTE_TEXT})"));
+    }
+
+    #[test]
+    fn pointers() {
+        let own = RegState {
+            off: -8,
+            ..pointer(Kind::Stack { frame: 1 })
+        };
+        assert_eq!(text(own), "fp-8");
+        assert_eq!(text(pointer(Kind::Stack { frame: 0 })), "fp[0]0");
+        let somewhere = RegState { var: BYTE, ..own };
+        assert_eq!(text(somewhere), format!("fp(off=-8,{BYTE_TEXT})"));
+        let packet = RegState {
+            id: 3,
+            off: 14,
+            ..pointer(Kind::Packet { range: 34 })
+        };
+        assert_eq!(text(packet), "pkt(id=3,off=14,r=34)");
+        let at_end = pointer(Kind::Packet { range: -1 });
+        assert_eq!(text(at_end), "pkt(r=0xffffffffffffffff)");
+        let record = RegState {
+            flags: TypeFlags::MEM_RINGBUF,
+            ref_id: 2,
+            ..pointer(Kind::Mem { size: 70000 })
+        };
+        assert_eq!(text(record), "ringbuf_mem(ref_obj_id=2,sz=0x11170)");
+    }
+
+    #[test]
+    fn pointers_into_maps_name_them() {
+        let map = |id, inner| MapRef {
+            id: MapId(id),
+            inner,
+        };
+        let value = RegState {
+            id: 1,
+            flags: TypeFlags::PTR_MAYBE_NULL,
+            ..pointer(Kind::MapValue {
+                map: map(0, false),
+                uid: 0,
+            })
+        };
+        assert_eq!(
+            text(value),
+            "map_value_or_null(id=1,map=events_by_name_,ks=4,vs=48)"
+        );
+        let outer = Kind::MapPtr {
+            map: map(1, false),
+            uid: 0,
+        };
+        assert_eq!(text(pointer(outer)), "map_ptr(ks=4,vs=4)");
+        let inner = Kind::MapPtr {
+            map: map(1, true),
+            uid: 0,
+        };
+        assert_eq!(
+            text(pointer(inner)),
+            "map_ptr(map=events_by_name_,ks=4,vs=48)"
+        );
+    }
+
+    #[test]
+    fn a_state_is_its_frame_and_what_is_held() {
+        let program = program();
+        let maps = Maps::new(&program);
+        let mut inner = Frame::new(Some(Pc(3)), 1, 1);
+        inner.entry = Entry::Callback;
+        inner.regs[Reg::R0.index()] = RegState::constant(5);
+        inner.grow(3);
+        inner.stack[0].spill(&RegState::scalar(BYTE), 8);
+        inner.stack[1].bytes = [SlotKind::Zero; SLOT];
+        inner.stack[1].spill(&RegState::constant(7), 4);
+        inner.stack[3].bytes = [SlotKind::Misc; SLOT];
+        inner.stack[3].bytes[0] = SlotKind::Invalid;
+        let reference = |id| Reference {
+            id,
+            pc: Pc(0),
+            held: Held::Object,
+        };
+        let state = State {
+            frames: vec![Frame::new(None, 0, 0), inner],
+            refs: vec![reference(1), reference(2)],
+            parent: None,
+            branches: 1,
+            pc: Pc(0),
+            first: Pc(0),
+            last: Pc(0),
+            history: Vec::new(),
+            depth: 0,
+            callback_unroll_depth: 0,
+            may_goto_depth: 0,
+            sleepable: false,
+            cleaned: false,
+            equal_to: None,
+        };
+        let show = |frame, touched| {
+            StateText {
+                program: &program,
+                maps: &maps,
+                state: &state,
+                frame,
+                touched,
+            }
+            .to_string()
+        };
+        assert_eq!(show(0, Touched::ALL), " R10=fp0 refs=1,2");
+        assert_eq!(
+            show(1, Touched::ALL),
+            format!(
+                " frame1: R0=5 R10=fp0 fp-8=scalar({BYTE_TEXT}) fp-16=00007 \
+                 fp-32=?mmmmmmm refs=1,2 cb"
+            )
+        );
+        let touched = Touched { regs: 1, slots: 4 };
+        assert_eq!(show(1, touched), " frame1: R0=5 refs=1,2 cb");
+    }
+}

@@ -1,0 +1,172 @@
+//! The instructions that touch memory.
+
+use super::{Access, MemoryAccess};
+use crate::isa::{AtomicOp, Operand, Reg, SignedSize, Size, Width};
+use crate::verifier::env::Verifier;
+use crate::verifier::log::name::type_name;
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+
+/// The place that an instruction names.
+#[derive(Clone, Copy)]
+pub(in crate::verifier) struct Place {
+    pub base: Reg,
+    pub off: i16,
+    pub size: Size,
+}
+
+impl Place {
+    fn access(self, access: Access, value: Option<Reg>) -> MemoryAccess {
+        MemoryAccess {
+            base: self.base,
+            off: self.off.into(),
+            size: self.size.bytes().into(),
+            access,
+            value,
+            constant: None,
+            signed: false,
+            strict: false,
+        }
+    }
+}
+
+impl Verifier<'_> {
+    /// `dst = *(uN *)(base + off)` (`check_load_mem`).
+    pub(in crate::verifier) fn check_load(
+        &mut self,
+        dst: Reg,
+        place: Place,
+        signed: Option<SignedSize>,
+        strict: bool,
+    ) -> Checked {
+        self.check_read(place.base)?;
+        self.check_write(dst)?;
+        let kind = *self.reg(place.base);
+        self.check_memory(&MemoryAccess {
+            signed: signed.is_some(),
+            strict,
+            ..place.access(Access::Read, Some(dst))
+        })?;
+        self.check_same_kind(&kind)
+    }
+
+    /// `*(uN *)(base + off) = src` (`check_store_reg`, and `do_check_insn` for constants).
+    pub(in crate::verifier) fn check_store(
+        &mut self,
+        place: Place,
+        src: Operand,
+        strict: bool,
+    ) -> Checked {
+        if let Operand::Reg(src) = src {
+            self.check_read(src)?;
+        }
+        self.check_read(place.base)?;
+        let kind = *self.reg(place.base);
+        self.check_memory(&MemoryAccess {
+            constant: src.imm(),
+            strict,
+            ..place.access(Access::Write, src.reg())
+        })?;
+        self.check_same_kind(&kind)
+    }
+
+    /// `dst = load_acquire(base + off)`.
+    pub(in crate::verifier) fn check_load_acquire(&mut self, dst: Reg, place: Place) -> Checked {
+        self.check_load(dst, place, None, true)?;
+        self.check_atomic_pointer(place.base, "loads from")
+    }
+
+    /// `store_release(base + off, src)`.
+    pub(in crate::verifier) fn check_store_release(&mut self, place: Place, src: Reg) -> Checked {
+        self.check_store(place, Operand::Reg(src), true)?;
+        self.check_atomic_pointer(place.base, "stores into")
+    }
+
+    /// A read-modify-write: as a load that may fill a register, then a store
+    /// (`check_atomic_rmw`).
+    pub(in crate::verifier) fn check_atomic(
+        &mut self,
+        op: AtomicOp,
+        width: Width,
+        base: Reg,
+        off: i16,
+        src: Reg,
+    ) -> Checked {
+        let size = width.size();
+        let place = Place { base, off, size };
+        self.check_read(src)?;
+        self.check_read(base)?;
+        if op.compares() {
+            self.check_read(Reg::R0)?;
+        }
+        self.check_atomic_pointer(base, "stores into")?;
+        let loaded = if op.compares() {
+            Some(Reg::R0)
+        } else {
+            op.fetches().then_some(src)
+        };
+        if let Some(loaded) = loaded {
+            self.check_write(loaded)?;
+            self.set_unknown(loaded);
+        }
+        let access = |access, value| MemoryAccess {
+            strict: true,
+            ..place.access(access, value)
+        };
+        self.check_memory(&access(Access::Read, None))?;
+        if loaded.is_some() {
+            self.check_memory(&access(Access::Read, loaded))?;
+        }
+        self.check_memory(&access(Access::Write, None))
+    }
+
+    /// Atomics work on the program's own memory only (`atomic_ptr_type_ok`).
+    fn check_atomic_pointer(&self, base: Reg, what: &str) -> Checked {
+        let reg = self.reg(base);
+        let foreign = match reg.kind {
+            Kind::Ctx | Kind::FlowKeys => reg.flags.is_empty(),
+            Kind::Packet { .. }
+            | Kind::PacketMeta { .. }
+            | Kind::Socket
+            | Kind::SockCommon
+            | Kind::TcpSock
+            | Kind::XdpSock => true,
+            _ => false,
+        };
+        if foreign {
+            let (at, name) = (base.number(), type_name(reg));
+            reject!(EACCES, "BPF_ATOMIC {what} R{at} {name} is not allowed");
+        }
+        Ok(())
+    }
+
+    /// One instruction can't go through the context on one path and through something
+    /// else on another: it is rewritten for one of them (`save_aux_ptr_type`).
+    fn check_same_kind(&mut self, reg: &RegState) -> Checked {
+        let converted = |reg: &RegState| {
+            matches!(
+                reg.kind,
+                Kind::Ctx
+                    | Kind::Socket
+                    | Kind::SockCommon
+                    | Kind::TcpSock
+                    | Kind::XdpSock
+                    | Kind::BtfId { .. }
+            )
+        };
+        let pc = self.pc.index();
+        let Some(before) = self.pointers.get_mut(pc) else {
+            return Ok(());
+        };
+        match before {
+            None => *before = Some((reg.kind, reg.flags)),
+            Some((kind, flags)) => {
+                let before = RegState::pointer(*kind, *flags);
+                if !before.same_type(reg) && (converted(&before) || converted(reg)) {
+                    reject!(EINVAL, "same insn cannot be used with different pointers");
+                }
+            }
+        }
+        Ok(())
+    }
+}

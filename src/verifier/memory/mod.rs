@@ -1,0 +1,195 @@
+//! Loads and stores, each kind of pointer by its own rule (`check_mem_access`).
+
+mod align;
+pub(super) mod insn;
+mod legacy;
+mod map;
+mod region;
+mod stack_read;
+mod stack_write;
+
+use super::env::Verifier;
+use super::log::name::type_name;
+use super::reg::{Kind, RegState};
+use super::reject::{Checked, reject};
+use crate::isa::Reg;
+use crate::spec::PacketAccess;
+use crate::spec::helpers::TypeFlags;
+
+/// What an instruction or a helper does with memory (`enum bpf_access_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A load or store of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryAccess {
+    /// The register that holds the address.
+    pub base: Reg,
+    /// The offset in the instruction.
+    pub off: i32,
+    /// Bytes: 1, 2, 4 or 8.
+    pub size: u32,
+    /// Whether it loads or stores.
+    pub access: Access,
+    /// The register that is loaded or stored; none for constants and where the number
+    /// does not matter.
+    pub value: Option<Reg>,
+    /// The constant that is stored.
+    pub constant: Option<i32>,
+    /// Whether a load extends the sign.
+    pub signed: bool,
+    /// Whether alignment is checked strictly whatever the options say (atomics).
+    pub strict: bool,
+}
+
+impl MemoryAccess {
+    /// The register that a load fills.
+    pub(super) fn loaded(&self) -> Option<Reg> {
+        match self.access {
+            Access::Read => self.value,
+            Access::Write => None,
+        }
+    }
+}
+
+impl Verifier<'_> {
+    /// Whether the access is allowed; sets the loaded register.
+    pub(crate) fn check_memory(&mut self, a: &MemoryAccess) -> Checked {
+        let reg = *self.reg(a.base);
+        self.check_alignment(&reg, a)?;
+        // The fixed part of the pointer's offset is the instruction's from here on.
+        let off = a.off.wrapping_add(reg.off);
+        let loaded = match reg.kind {
+            Kind::Stack { frame } if reg.flags.is_empty() => {
+                self.check_stack_bounds(a.base, off, a.size, a.access)?;
+                return match a.access {
+                    Access::Read => {
+                        self.check_stack_read(a, &reg, frame, off)?;
+                        self.narrow_load(a);
+                        Ok(())
+                    }
+                    Access::Write => self.check_stack_write(a, &reg, frame, off),
+                };
+            }
+            Kind::MapKey { map, .. } if reg.flags.is_empty() => {
+                if a.access == Access::Write {
+                    reject!(
+                        EACCES,
+                        "write to change key R{} not allowed",
+                        a.base.number()
+                    );
+                }
+                let size = self.map(map).map_or(0, |def| def.key_size);
+                self.check_region(a.base, off, a.size, size, false)?;
+                RegState::UNKNOWN
+            }
+            Kind::MapValue { map, .. } if reg.flags.is_empty() => {
+                self.check_map_load_store(a, &reg, map, off)?
+            }
+            Kind::Mem { size } => {
+                self.check_mem(a, &reg, size, off)?;
+                RegState::UNKNOWN
+            }
+            Kind::Ctx if reg.flags.is_empty() => match self.check_context(a)? {
+                Some(loaded) => loaded,
+                None => return Ok(()),
+            },
+            Kind::Packet { .. } | Kind::PacketMeta { .. } if reg.flags.is_empty() => {
+                if a.access == Access::Write && !self.may_access_packet(false, a.access) {
+                    reject!(EACCES, "cannot write into packet");
+                }
+                self.check_packet_access(a.base, off, a.size, false)?;
+                RegState::UNKNOWN
+            }
+            Kind::FlowKeys if reg.flags.is_empty() => {
+                self.check_flow_keys(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::Socket | Kind::SockCommon | Kind::TcpSock | Kind::XdpSock
+                if reg.flags.is_empty() =>
+            {
+                if a.access == Access::Write {
+                    let name = type_name(&reg);
+                    reject!(EACCES, "R{} cannot write into {name}", a.base.number());
+                }
+                self.check_socket(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::TpBuffer if reg.flags.is_empty() => {
+                self.check_tp_buffer(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::Buf => {
+                if a.access == Access::Write && reg.flags.contains(TypeFlags::MEM_RDONLY) {
+                    let name = type_name(&reg);
+                    reject!(EACCES, "R{} cannot write into {name}", a.base.number());
+                }
+                self.check_buf(a)?;
+                RegState::UNKNOWN
+            }
+            Kind::BtfId { .. } if !reg.maybe_null() => {
+                reject!(
+                    ENOTSUPP,
+                    "loads and stores through typed kernel pointers are not supported by bpflab yet"
+                );
+            }
+            Kind::MapPtr { .. } if reg.flags.is_empty() => {
+                reject!(
+                    ENOTSUPP,
+                    "loads of a map's own fields are not supported by bpflab yet"
+                );
+            }
+            _ => {
+                let name = type_name(&reg);
+                reject!(EACCES, "R{} invalid mem access '{name}'", a.base.number());
+            }
+        };
+        if let Some(to) = a.loaded() {
+            *self.reg_mut(to) = loaded;
+            self.narrow_load(a);
+        }
+        Ok(())
+    }
+
+    /// Memory that a helper handed out, or that a global function was given.
+    fn check_mem(&mut self, a: &MemoryAccess, reg: &RegState, size: u32, off: i32) -> Checked {
+        let (at, name) = (a.base.number(), type_name(reg));
+        if reg.maybe_null() {
+            reject!(EACCES, "R{at} invalid mem access '{name}'");
+        }
+        let read_only = reg.flags.contains(TypeFlags::MEM_RDONLY);
+        if a.access == Access::Write && read_only {
+            reject!(EACCES, "R{at} cannot write into {name}");
+        }
+        if read_only && reg.flags.contains(TypeFlags::PTR_UNTRUSTED) {
+            return Ok(());
+        }
+        self.check_region(a.base, off, a.size, size, false)
+    }
+
+    /// A load of fewer than eight bytes fills the rest with zeros or the sign.
+    fn narrow_load(&mut self, a: &MemoryAccess) {
+        let Some(to) = a.loaded() else { return };
+        let reg = self.reg_mut(to);
+        if a.size < 8 && reg.is_scalar() {
+            reg.var = if a.signed {
+                reg.var.to_size_signed(a.size)
+            } else {
+                reg.var.to_size(a.size)
+            };
+        }
+    }
+
+    /// Whether the program may touch packet bytes directly in this way
+    /// (`may_access_direct_pkt_data`); through a helper its prototype decides as well.
+    pub(crate) fn may_access_packet(&mut self, _for_helper: bool, access: Access) -> bool {
+        match self.program.prog_type.info().packet {
+            PacketAccess::None => false,
+            PacketAccess::Read => access == Access::Read,
+            PacketAccess::Write => true,
+        }
+    }
+}

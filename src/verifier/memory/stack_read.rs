@@ -1,0 +1,235 @@
+//! Loads from the stack.
+//!
+//! A load of a spilled register gives that register back, if it is as wide; any other
+//! gives a number that is known only where all its bytes are zero. Bytes that were never
+//! written may be read: whoever may load programs for tracing may read kernel memory
+//! anyway. (`check_stack_read`.)
+
+use super::{Access, MemoryAccess};
+use crate::isa::Reg;
+use crate::spec::limits::{MAX_VAR_OFFSET, STACK_SIZE};
+use crate::verifier::env::Verifier;
+use crate::verifier::reg::RegState;
+use crate::verifier::reject::{Checked, reject};
+use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
+
+const LOWEST: i64 = -(STACK_SIZE as i64);
+
+impl Verifier<'_> {
+    /// The bytes lie in the frame; makes the slots that they need
+    /// (`check_stack_access_within_bounds`). `off` includes the register's fixed offset.
+    pub(crate) fn check_stack_bounds(
+        &mut self,
+        base: Reg,
+        off: i32,
+        size: u32,
+        access: Access,
+    ) -> Checked {
+        let reg = *self.reg(base);
+        let at = base.number();
+        let what = match access {
+            Access::Read => " read from",
+            Access::Write => " write to",
+        };
+        let (off, size) = (i64::from(off), i64::from(size.cast_signed()));
+        let (min, max) = match reg.var.value() {
+            Some(var) => (var.cast_signed() + off, var.cast_signed() + off + size),
+            None => {
+                if reg.var.smax >= MAX_VAR_OFFSET || reg.var.smin <= -MAX_VAR_OFFSET {
+                    reject!(
+                        EACCES,
+                        "invalid unbounded variable-offset{what} stack R{at}"
+                    );
+                }
+                (reg.var.smin + off, reg.var.smax + off + size)
+            }
+        };
+        let outside = min < LOWEST || min > -1;
+        if outside || max > 0 || size < 0 {
+            let text = if reg.var.is_const() {
+                format!("invalid{what} stack R{at} off={off} size={size}")
+            } else {
+                let bits = reg.var.bits;
+                format!(
+                    "invalid variable-offset{what} stack R{at} var_off={bits} off={off} size={size}"
+                )
+            };
+            if outside {
+                reject!(EACCES, "{text}");
+            } else if max > 0 {
+                reject!(EINVAL, "{text}");
+            }
+            reject!(EFAULT, "{text}");
+        }
+        if let crate::verifier::reg::Kind::Stack { frame } = reg.kind {
+            self.grow_stack(frame, slot_of(min as i32));
+        }
+        Ok(())
+    }
+
+    /// Makes a frame's slots up to and with this one, and remembers how deep its
+    /// function's stack is.
+    fn grow_stack(&mut self, frame: u8, slot: usize) {
+        let Some(frame) = self.state.frames.get_mut(usize::from(frame)) else {
+            return;
+        };
+        frame.grow(slot);
+        // A stack has 64 slots at most.
+        let depth = (frame.stack.len() * SLOT) as u32;
+        if let Some(usage) = self.usage.get_mut(frame.subprogram as usize) {
+            usage.stack_depth = depth.max(usage.stack_depth);
+        }
+    }
+
+    pub(super) fn check_stack_read(
+        &mut self,
+        a: &MemoryAccess,
+        reg: &RegState,
+        frame: u8,
+        off: i32,
+    ) -> Checked {
+        match reg.var.value() {
+            Some(var) => self.read_fixed(a, frame, off.wrapping_add(var as i32)),
+            None => {
+                if a.value.is_none() {
+                    reject!(
+                        EACCES,
+                        "variable offset stack pointer cannot be passed into helper function; \
+                         var_off={} off={off} size={}",
+                        reg.var.bits,
+                        a.size
+                    );
+                }
+                self.read_variable(a, reg, frame, off)
+            }
+        }
+    }
+
+    /// Somewhere in a range of bytes: zero if all of them are.
+    fn read_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
+        // Bounds were checked: all this lies in the frame.
+        let min = (reg.var.smin + i64::from(off)) as i32;
+        let max = (reg.var.smax + i64::from(off)) as i32 + a.size as i32;
+        let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
+        self.stack_read(frame, slots);
+        let value = self.bytes_as_number(frame, min, max);
+        if let Some(to) = a.value {
+            *self.reg_mut(to) = value;
+        }
+        Ok(())
+    }
+
+    fn read_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> Checked {
+        let slot = slot_of(off);
+        self.touch_stack(frame, slot);
+        self.check_fastcall_contract(frame, off);
+        self.stack_read(frame, 1 << slot);
+        let Some(content) = self.slot(frame, slot).copied() else {
+            return Ok(());
+        };
+        if !content.is_spill() {
+            if let Some(to) = a.value {
+                // Not wider than the slot.
+                let value = self.bytes_as_number(frame, off, off + a.size as i32);
+                *self.reg_mut(to) = value;
+            }
+            return Ok(());
+        }
+        let bytes = content.bytes.iter().rev();
+        let spilled = bytes.take_while(|kind| **kind == SlotKind::Spill).count();
+        let size = a.size as usize;
+        let filled = if size == SLOT && spilled == SLOT {
+            let Some(to) = a.value else {
+                self.note_step(Some((frame, slot as u8)), Default::default());
+                return Ok(());
+            };
+            self.link_slot(frame, slot);
+            Some((
+                to,
+                self.slot(frame, slot).map_or(content.reg, |slot| slot.reg),
+            ))
+        } else {
+            if !content.reg.is_scalar() {
+                reject!(EACCES, "invalid size of register fill");
+            }
+            let Some(to) = a.value else { return Ok(()) };
+            // The lowest bytes of the register are at the lowest addresses.
+            let aligned = off.rem_euclid(SLOT as i32) == 0;
+            if size <= spilled && aligned {
+                if size == 4 && spilled == 4 && content.reg.var.umax <= u32::MAX.into() {
+                    self.link_slot(frame, slot);
+                }
+                let mut value = self.slot(frame, slot).map_or(content.reg, |slot| slot.reg);
+                if value.var.umax >> (8 * size) != 0 && size < SLOT {
+                    value.id = 0;
+                }
+                Some((to, value))
+            } else {
+                let (value, is_fill) = part_of(&content, off, size);
+                *self.reg_mut(to) = value;
+                if !is_fill {
+                    return Ok(());
+                }
+                None
+            }
+        };
+        if let Some((to, value)) = filled {
+            *self.reg_mut(to) = value;
+        }
+        self.note_step(Some((frame, slot as u8)), Default::default());
+        Ok(())
+    }
+
+    /// Gives a spilled number an id to share with the register that it fills.
+    fn link_slot(&mut self, frame: u8, slot: usize) {
+        let id = self.last_id + 1;
+        let frame = self.state.frames.get_mut(usize::from(frame));
+        let Some(slot) = frame.and_then(|frame| frame.stack.get_mut(slot)) else {
+            return;
+        };
+        if slot.reg.link(id) {
+            self.last_id = id;
+        }
+    }
+
+    fn slot(&self, frame: u8, slot: usize) -> Option<&Slot> {
+        self.state.frames.get(usize::from(frame))?.stack.get(slot)
+    }
+
+    /// The log shows a slot, by its number: the kernel does so whatever frame it is of.
+    pub(super) fn touch_stack(&mut self, _frame: u8, slot: usize) {
+        self.touch_slot(slot);
+    }
+
+    /// What bytes `[min, max)` hold that are no spilled register as a whole
+    /// (`mark_reg_stack_read`).
+    fn bytes_as_number(&mut self, frame: u8, min: i32, max: i32) -> RegState {
+        for off in min..max {
+            let slot = slot_of(off);
+            self.touch_slot(slot);
+            let byte = (-1 - off) as usize % SLOT;
+            let kind = self.slot(frame, slot).and_then(|slot| slot.bytes.get(byte));
+            if kind != Some(&SlotKind::Zero) {
+                return RegState::UNKNOWN;
+            }
+        }
+        RegState::constant(0)
+    }
+}
+
+/// A load of other bytes of a slot than a number was spilled to: zero if they are, and
+/// whether that is for the number's sake.
+fn part_of(slot: &Slot, off: i32, size: usize) -> (RegState, bool) {
+    let first = (-1 - off) as usize % SLOT;
+    let count = |wanted: SlotKind| {
+        let bytes = (0..size).filter_map(|n| slot.bytes.get((SLOT + first - n) % SLOT));
+        bytes.filter(|kind| **kind == wanted).count()
+    };
+    if count(SlotKind::Spill) == size && slot.reg.var.value() == Some(0) {
+        (RegState::constant(0), true)
+    } else if count(SlotKind::Zero) == size {
+        (RegState::constant(0), false)
+    } else {
+        (RegState::UNKNOWN, false)
+    }
+}

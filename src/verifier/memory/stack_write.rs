@@ -1,0 +1,148 @@
+//! Stores to the stack.
+//!
+//! A store of a whole register at the start of a slot spills it, with all that is known
+//! of it; a pointer can't be stored otherwise. Any other store leaves bytes of which is
+//! known that they are zero, or nothing. (`check_stack_write`.)
+
+use super::MemoryAccess;
+use crate::verifier::env::Verifier;
+use crate::verifier::reg::{Kind, RegState};
+use crate::verifier::reject::{Checked, reject};
+use crate::verifier::stack::{SLOT, Slot, SlotKind, slot_of};
+
+impl Verifier<'_> {
+    pub(super) fn check_stack_write(
+        &mut self,
+        a: &MemoryAccess,
+        reg: &RegState,
+        frame: u8,
+        off: i32,
+    ) -> Checked {
+        match reg.var.value() {
+            Some(var) => self.write_fixed(a, frame, off.wrapping_add(var as i32)),
+            None => self.write_variable(a, reg, frame, off),
+        }
+    }
+
+    fn slot_mut(&mut self, frame: u8, slot: usize) -> Option<&mut Slot> {
+        self.state
+            .frames
+            .get_mut(usize::from(frame))?
+            .stack
+            .get_mut(slot)
+    }
+
+    fn write_fixed(&mut self, a: &MemoryAccess, frame: u8, off: i32) -> Checked {
+        let slot = slot_of(off);
+        let size = a.size as usize;
+        let starts_slot = off.rem_euclid(SLOT as i32) == 0;
+        if starts_slot && size == SLOT {
+            // Only a whole slot is overwritten for certain.
+            self.stack_write(frame, 1 << slot);
+        }
+        self.check_fastcall_contract(frame, off);
+        self.touch_stack(frame, slot);
+        let stored = a.value.map(|value| *self.reg(value));
+        let spilled = match (&stored, a.constant) {
+            (Some(reg), _) if starts_slot && reg.is_scalar() => {
+                let fits = size == SLOT || reg.var.umax >> (8 * size) == 0;
+                if fits && let Some(value) = a.value {
+                    self.link_before_move(value);
+                    Some(*self.reg(value))
+                } else {
+                    Some(RegState { id: 0, ..*reg })
+                }
+            }
+            (None, Some(constant)) if starts_slot => {
+                Some(RegState::constant(i64::from(constant).cast_unsigned()))
+            }
+            (Some(reg), _) if reg.is_spillable() => {
+                if size != SLOT {
+                    reject!(EACCES, "invalid size of register spill");
+                }
+                let current = self.state.current();
+                if usize::from(frame) != current
+                    && matches!(reg.kind, Kind::Stack { .. })
+                    && reg.flags.is_empty()
+                {
+                    reject!(
+                        EINVAL,
+                        "cannot spill pointers to stack into stack frame of the caller"
+                    );
+                }
+                Some(*reg)
+            }
+            _ => None,
+        };
+        if let Some(reg) = spilled {
+            if let Some(slot) = self.slot_mut(frame, slot) {
+                slot.spill(&reg, size);
+            }
+            self.note_step(Some((frame, slot as u8)), Default::default());
+            return Ok(());
+        }
+        let zero = stored.as_ref().is_some_and(RegState::is_null)
+            || stored.is_none() && a.constant == Some(0);
+        if let Some(value) = a.value
+            && zero
+        {
+            // The bytes are no register any more that could be marked later.
+            self.mark_precise(value)?;
+        }
+        let Some(content) = self.slot_mut(frame, slot) else {
+            return Ok(());
+        };
+        if content.is_spill() {
+            content.scrub();
+        }
+        content.reg = RegState::NOT_INIT;
+        let kind = if zero { SlotKind::Zero } else { SlotKind::Misc };
+        let first = (-1 - off) as usize;
+        for n in 0..size {
+            content.bytes[first.wrapping_sub(n) % SLOT] = kind;
+        }
+        Ok(())
+    }
+
+    /// Somewhere in a range of bytes: nothing is known of them afterwards, but that those
+    /// which were zero still are if zero is written.
+    fn write_variable(&mut self, a: &MemoryAccess, reg: &RegState, frame: u8, off: i32) -> Checked {
+        // Bounds were checked: all this lies in the frame.
+        let min = (reg.var.smin + i64::from(off)) as i32;
+        let max = (reg.var.smax + i64::from(off)) as i32 + a.size as i32;
+        let zero = match a.value {
+            Some(value) => self.reg(value).is_null(),
+            None => a.constant == Some(0),
+        };
+        self.check_fastcall_contract(frame, min);
+        let mut zero_used = false;
+        for off in min..max {
+            let slot = slot_of(off);
+            self.touch_stack(frame, slot);
+            let Some(content) = self.slot_mut(frame, slot) else {
+                continue;
+            };
+            let byte = (-1 - off) as usize % SLOT;
+            let kind = content.bytes[byte];
+            if zero
+                && kind == SlotKind::Spill
+                && content.is_scalar_spill()
+                && content.reg.var.value() == Some(0)
+            {
+                zero_used = true;
+                continue;
+            }
+            content.reg = RegState::NOT_INIT;
+            content.bytes[byte] = if zero && kind == SlotKind::Zero {
+                zero_used = true;
+                SlotKind::Zero
+            } else {
+                SlotKind::Misc
+            };
+        }
+        if zero_used && let Some(value) = a.value {
+            self.mark_precise(value)?;
+        }
+        Ok(())
+    }
+}

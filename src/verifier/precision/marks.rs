@@ -1,0 +1,155 @@
+//! Registers and slots whose numbers are wanted, on the way back (`struct
+//! backtrack_state`).
+
+use crate::isa::Reg;
+use crate::spec::limits::MAX_CALL_FRAMES;
+use crate::verifier::state::Linked;
+
+/// Sets of registers and slots, for each frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Marks {
+    /// The frame that the way back is in.
+    pub frame: usize,
+    regs: [u16; MAX_CALL_FRAMES],
+    slots: [u64; MAX_CALL_FRAMES],
+}
+
+impl Marks {
+    /// The registers that carry arguments: `r1` to `r5`.
+    pub(super) const ARGUMENTS: u16 = 0x3e;
+
+    /// None, in a frame.
+    pub(crate) fn new(frame: usize) -> Self {
+        Self {
+            frame,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.regs == [0; MAX_CALL_FRAMES] && self.slots == [0; MAX_CALL_FRAMES]
+    }
+
+    /// Those of the current frame, if there are none in others.
+    pub(super) fn only_here(&self) -> Option<(u16, u64)> {
+        let here = (self.regs(self.frame), self.slots(self.frame));
+        let elsewhere = (0..MAX_CALL_FRAMES)
+            .any(|frame| frame != self.frame && (self.regs[frame] != 0 || self.slots[frame] != 0));
+        (!elsewhere).then_some(here)
+    }
+
+    /// The registers of a frame, a bit each.
+    pub(super) fn regs(&self, frame: usize) -> u16 {
+        self.regs.get(frame).copied().unwrap_or(0)
+    }
+
+    /// The slots of a frame, a bit each.
+    pub(super) fn slots(&self, frame: usize) -> u64 {
+        self.slots.get(frame).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set_reg(&mut self, frame: usize, reg: usize) {
+        if let Some(regs) = self.regs.get_mut(frame) {
+            *regs |= 1 << reg;
+        }
+    }
+
+    pub(super) fn clear_reg(&mut self, frame: usize, reg: usize) {
+        if let Some(regs) = self.regs.get_mut(frame) {
+            *regs &= !(1 << reg);
+        }
+    }
+
+    pub(crate) fn set_slot(&mut self, frame: usize, slot: usize) {
+        if let Some(slots) = self.slots.get_mut(frame) {
+            *slots |= 1 << slot;
+        }
+    }
+
+    pub(super) fn clear_slot(&mut self, frame: usize, slot: usize) {
+        if let Some(slots) = self.slots.get_mut(frame) {
+            *slots &= !(1 << slot);
+        }
+    }
+
+    /// Whether a register of the current frame is wanted.
+    pub(super) fn wants(&self, reg: Reg) -> bool {
+        self.regs(self.frame) >> reg.index() & 1 == 1
+    }
+
+    /// Wants a register of the current frame.
+    pub(super) fn want(&mut self, reg: Reg) {
+        self.set_reg(self.frame, reg.index());
+    }
+
+    /// Takes a register of the current frame from what is wanted; whether it was.
+    pub(super) fn take(&mut self, reg: Reg) -> bool {
+        let wanted = self.wants(reg);
+        self.clear_reg(self.frame, reg.index());
+        wanted
+    }
+
+    /// Whether a slot is wanted; it is not afterwards.
+    pub(super) fn take_slot(&mut self, frame: usize, slot: usize) -> bool {
+        let wanted = self.slots(frame) >> slot & 1 == 1;
+        self.clear_slot(frame, slot);
+        wanted
+    }
+
+    /// If one of these is wanted, all are: they were bounded together
+    /// (`bt_sync_linked_regs`).
+    pub(super) fn sync(&mut self, linked: impl Iterator<Item = Linked> + Clone) {
+        let wanted = linked.clone().any(|link| {
+            let (frame, at) = (usize::from(link.frame), link.at);
+            if link.is_reg {
+                self.regs(frame) >> at & 1 == 1
+            } else {
+                self.slots(frame) >> at & 1 == 1
+            }
+        });
+        if !wanted {
+            return;
+        }
+        for link in linked {
+            let (frame, at) = (usize::from(link.frame), usize::from(link.at));
+            if link.is_reg {
+                self.set_reg(frame, at);
+            } else {
+                self.set_slot(frame, at);
+            }
+        }
+    }
+}
+
+/// Numbers of the bits that are set.
+pub(super) fn bits(set: u64) -> impl Iterator<Item = usize> {
+    (0..64).filter(move |bit| set >> bit & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_other_frames_are_told_apart() {
+        let mut marks = Marks::new(1);
+        marks.want(Reg::R6);
+        assert_eq!(marks.only_here(), Some((1 << 6, 0)));
+        marks.set_slot(0, 3);
+        assert_eq!(marks.only_here(), None);
+        assert!(marks.take(Reg::R6) && marks.take_slot(0, 3) && marks.is_empty());
+        assert!(!marks.take(Reg::R6) && !marks.take_slot(0, 3));
+    }
+
+    #[test]
+    fn of_linked_registers_all_or_none_are_wanted() {
+        let link = |frame, at, is_reg| Linked { frame, at, is_reg };
+        let links = [link(0, 6, true), link(1, 2, false)];
+        let mut marks = Marks::new(1);
+        marks.sync(links.into_iter());
+        assert!(marks.is_empty());
+        marks.set_slot(1, 2);
+        marks.sync(links.into_iter());
+        assert_eq!((marks.regs(0), marks.slots(1)), (1 << 6, 1 << 2));
+    }
+}

@@ -1,0 +1,15 @@
+//! States made by hand, for the tests of the files beside this one.
+
+use crate::util::Pc;
+use crate::verifier::state::{Frame, State};
+
+/// A state before `pc`, reached by calls at these instructions.
+pub(super) fn state(calls: &[u32], pc: Pc) -> State {
+    let mut frames = vec![Frame::new(None, 0, 0)];
+    for (number, call) in (1..).zip(calls) {
+        frames.push(Frame::new(Some(Pc(*call)), number.into(), number));
+    }
+    let mut state = State::new(Frame::new(None, 0, 0));
+    (state.frames, state.pc) = (frames, pc);
+    state
+}

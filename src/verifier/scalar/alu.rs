@@ -1,0 +1,123 @@
+//! Arithmetic: `dst = dst op src` as `adjust_scalar_min_max_vals` computes it.
+//!
+//! Sums, differences and products are computed in each interval by itself, whole and
+//! low half; the other operations are in `bitwise` and `shift`.
+
+use super::Scalar;
+use super::bounds::Bounds;
+use crate::isa::{AluOp, Width, low32};
+use crate::verifier::tnum::Tnum;
+
+impl Scalar {
+    /// What the destination holds after the operation. Nothing is known of quotients,
+    /// of remainders, and of shifts by an unknown amount or by the width and more.
+    #[must_use]
+    pub fn alu(op: AluOp, width: Width, dst: &Self, src: &Self) -> Self {
+        match (Self::computed(op, width, dst, src), width) {
+            (None, _) => Self::UNKNOWN,
+            (Some(_), Width::W64) if op == AluOp::Mov => *src,
+            (Some(number), Width::W64) => number.synced(),
+            (Some(number), Width::W32) => number.zext32().synced(),
+        }
+    }
+
+    /// The result, neither extended nor synced; none where the kernel doesn't track it.
+    fn computed(op: AluOp, width: Width, dst: &Self, src: &Self) -> Option<Self> {
+        Some(match op {
+            AluOp::Mov => *src,
+            AluOp::Add => dst.plus(src),
+            AluOp::Sub => dst.minus(src),
+            AluOp::Mul => dst.times(src),
+            AluOp::And => dst.and(src),
+            AluOp::Or => dst.or(src),
+            AluOp::Xor => dst.xor(src),
+            AluOp::Lsh => dst.shifted_left(width, src.shift_amount(width)?),
+            AluOp::Rsh => dst.shifted_right(width, src.shift_amount(width)?),
+            AluOp::Arsh => dst.shifted_right_signed(width, src.shift_amount(width)?),
+            AluOp::Div | AluOp::Sdiv | AluOp::Mod | AluOp::Smod => return None,
+        })
+    }
+
+    /// The two numbers that `dst` may be, 0 and -1 (or whose low half is that), where
+    /// `op` with a constant makes the kernel walk on with one and then with the other
+    /// (`maybe_fork_scalars`): a choice without a branch, `r1 s>>= 63; r1 &= 8`.
+    ///
+    /// The walk goes on with the second; the first is put off, to this instruction.
+    #[must_use]
+    pub fn fork(op: AluOp, dst: &Self, src: &Self) -> Option<(Self, Self)> {
+        if !matches!(op, AluOp::And | AluOp::Or) || !src.is_const() {
+            return None;
+        }
+        if (dst.smin, dst.smax) == (-1, 0) {
+            Some((Self::ZERO, Self::constant(u64::MAX)))
+        } else if (dst.smin32, dst.smax32) == (-1, 0) {
+            let known = |low| {
+                let bits = dst.bits.with_low(Tnum::constant(u64::from(low)));
+                Self::of(bits, dst.wide(), Bounds::constant(low))
+            };
+            Some((known(0), known(u32::MAX)))
+        } else {
+            None
+        }
+    }
+
+    /// The negation: zero minus the number.
+    #[must_use]
+    pub fn neg(&self, width: Width) -> Self {
+        Self::alu(AluOp::Sub, width, &Self::ZERO, self)
+    }
+
+    /// The number plus a constant: what is known of a register that was made from
+    /// another by adding, after something was learnt of the other. (If it was made by
+    /// a 32-bit addition, that is what [`Self::alu`] says of it.)
+    #[must_use]
+    pub fn add_const(&self, delta: i64) -> Self {
+        let delta = Self::constant(delta.cast_unsigned());
+        Self::alu(AluOp::Add, Width::W64, self, &delta)
+    }
+
+    /// The sum, not yet synced.
+    fn plus(&self, other: &Self) -> Self {
+        Self::of(
+            self.bits.add(other.bits),
+            self.wide().add(other.wide()),
+            self.half().add(other.half()),
+        )
+    }
+
+    /// The difference, not yet synced.
+    fn minus(&self, other: &Self) -> Self {
+        Self::of(
+            self.bits.sub(other.bits),
+            self.wide().sub(other.wide()),
+            self.half().sub(other.half()),
+        )
+    }
+
+    /// The product, not yet synced.
+    fn times(&self, other: &Self) -> Self {
+        Self::of(
+            self.bits.mul(other.bits),
+            self.wide().mul(other.wide()),
+            self.half().mul(other.half()),
+        )
+    }
+
+    /// The amount to shift by, if it is known and below the width; of 32 bits the low
+    /// half must be known, and the whole number below the width.
+    fn shift_amount(&self, width: Width) -> Option<u32> {
+        let known = match width {
+            Width::W64 => self.is_const() && self.umin == self.umax && self.smin == self.smax,
+            Width::W32 => {
+                self.bits.low().is_const()
+                    && self.umin32 == self.umax32
+                    && self.smin32 == self.smax32
+            }
+        };
+        let by = match width {
+            Width::W64 => low32(self.umin),
+            Width::W32 => self.umin32,
+        };
+        (known && self.umax < u64::from(width.bits())).then_some(by)
+    }
+}

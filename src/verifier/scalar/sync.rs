@@ -1,0 +1,218 @@
+//! What the bits and the intervals of a number teach each other.
+//!
+//! No member is lost, and where nothing is learnt the number stays as it is. The order
+//! of the steps and their count are the kernel's (`reg_bounds_sync`), for another
+//! order would find other bounds.
+
+use super::Scalar;
+use super::bounds::Bounds;
+use super::interval::Interval;
+use crate::isa::low32;
+use crate::verifier::tnum::Tnum;
+
+/// The bits of the upper half.
+const HIGH: u64 = !(u32::MAX as u64);
+
+impl Scalar {
+    /// The same members, with bits and intervals narrowed by each other.
+    #[must_use]
+    pub fn synced(self) -> Self {
+        // Nothing is left to learn of one number.
+        if self.exact().is_some() {
+            return self;
+        }
+        let mut number = self.within_bits();
+        // What one round finds, the next may learn from.
+        for _ in 0..3 {
+            let before = number;
+            number = number.deduced();
+            if number == before {
+                break;
+            }
+        }
+        number.with_common_bits().within_bits()
+    }
+
+    /// Whether bits and intervals do not contradict each other in the ways that the
+    /// kernel looks for (`reg_bounds_sanity_check`).
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        self.contradiction().is_none()
+    }
+
+    /// The kernel's line about a number that contradicts itself, found in `context`
+    /// (`alu`, `true_reg1`, …): the error line of a program that is loaded with
+    /// `BPF_F_TEST_REG_INVARIANTS`, else a line of the log.
+    #[must_use]
+    pub fn violation(&self, context: &str) -> Option<String> {
+        let words = self.contradiction()?;
+        let Self {
+            bits: Tnum { value, mask },
+            umin,
+            umax,
+            smin,
+            smax,
+            umin32,
+            umax32,
+            smin32,
+            smax32,
+        } = self;
+        Some(format!(
+            "verifier bug: REG INVARIANTS VIOLATION ({context}): {words} \
+             u64=[{umin:#x}, {umax:#x}] s64=[{smin:#x}, {smax:#x}] \
+             u32=[{umin32:#x}, {umax32:#x}] s32=[{smin32:#x}, {smax32:#x}] \
+             var_off=({value:#x}, {mask:#x})"
+        ))
+    }
+
+    /// How bits and intervals contradict each other, in the kernel's words.
+    fn contradiction(&self) -> Option<&'static str> {
+        let (wide, half) = (self.wide(), self.half());
+        if wide.is_empty() || half.is_empty() {
+            return Some("range bounds violation");
+        }
+        let low = self.bits.low();
+        if self.is_const() && wide != Bounds::constant(self.bits.value) {
+            return Some("const tnum out of sync with range bounds");
+        }
+        if low.is_const() && half != Bounds::constant(low32(low.value)) {
+            return Some("const subreg tnum out of sync with range bounds");
+        }
+        None
+    }
+
+    /// The same, or only its bits where they contradict the intervals: what the
+    /// kernel goes on with.
+    #[must_use]
+    pub fn sanitized(self) -> Self {
+        if self.is_consistent() {
+            self
+        } else {
+            Self::of(self.bits, Bounds::FULL, Bounds::FULL)
+        }
+    }
+
+    /// The members of both, or more.
+    #[must_use]
+    pub fn intersect(&self, other: &Self) -> Self {
+        Self::of(
+            self.bits.intersect(other.bits),
+            self.wide().intersect(other.wide()),
+            self.half().intersect(other.half()),
+        )
+        .synced()
+    }
+
+    /// Intervals narrowed to the known bits (`__update_reg_bounds`); a constant, where
+    /// only one number that agrees with the bits lies in the unsigned interval.
+    #[inline]
+    pub(super) fn within_bits(self) -> Self {
+        let (bits, wide) = (self.bits, self.wide().within(self.bits));
+        let Interval { min, max } = wide.u;
+        let next = bits.next_member(min);
+        let only = if bits.contains(min) {
+            (next > max).then_some(min)
+        } else {
+            let last = next == bits.max() || next <= max && bits.next_member(next) > max;
+            last.then_some(next)
+        };
+        match only {
+            Some(value) => Self::constant(value),
+            None => Self::of(bits, wide, self.half().within(bits)),
+        }
+    }
+
+    /// One round of deduction (`__reg_deduce_bounds`).
+    fn deduced(self) -> Self {
+        let wide = self.wide();
+        let half = self
+            .half()
+            .in_low_of_unsigned(wide.u)
+            .in_low_of_signed(wide.s)
+            .in_low_across(wide.u.min, wide.u.max)
+            .in_low_across(wide.s.min.cast_unsigned(), wide.s.max.cast_unsigned())
+            .agreed();
+        Self::of(self.bits, wide.agreed(), half).raised()
+    }
+
+    /// The intervals of the whole narrowed to ends whose low half is possible
+    /// (`__reg_deduce_mixed_bounds`).
+    fn raised(mut self) -> Self {
+        let end = |bits: u64, low: u32| bits & HIGH | u64::from(low);
+        let (min, max) = (self.umin32, self.umax32);
+        self.umin = self.umin.max(end(self.umin, min));
+        self.umax = self.umax.min(end(self.umax, max));
+        let signed = |bits: i64, low| end(bits.cast_unsigned(), low).cast_signed();
+        self.smin = self.smin.max(signed(self.smin, min));
+        self.smax = self.smax.min(signed(self.smax, max));
+
+        // A number that fits 32 signed bits and has a low half without the sign is
+        // that half.
+        let fits = i64::from(i32::MIN) <= self.smin && self.smax <= i64::from(i32::MAX);
+        if self.smin32 >= 0 && fits {
+            self.smin = i64::from(self.smin32);
+            self.smax = i64::from(self.smax32);
+            self.umin = self.smin.cast_unsigned();
+            self.umax = self.smax.cast_unsigned();
+            self.bits = self.bits.intersect(Tnum::range(self.umin, self.umax));
+        }
+        self
+    }
+
+    /// The leading bits known that both ends have in common (`__reg_bound_offset`).
+    fn with_common_bits(mut self) -> Self {
+        let whole = self.bits.intersect(Tnum::range(self.umin, self.umax));
+        let low = Tnum::range(u64::from(self.umin32), u64::from(self.umax32));
+        self.bits = whole.with_low(whole.low().intersect(low));
+        self
+    }
+}
+
+impl Bounds<u32> {
+    /// Narrowed to the low halves of an unsigned interval, if the upper half is the
+    /// same all over it.
+    fn in_low_of_unsigned(mut self, of: Interval<u64>) -> Self {
+        if of.min >> 32 == of.max >> 32 {
+            self.u = self
+                .u
+                .intersect(Interval::new(low32(of.min), low32(of.max)));
+            self.in_signed_low(of.min, of.max)
+        } else {
+            self
+        }
+    }
+
+    /// Narrowed to the low halves of a signed interval, likewise.
+    fn in_low_of_signed(mut self, of: Interval<i64>) -> Self {
+        let (min, max) = (of.min.cast_unsigned(), of.max.cast_unsigned());
+        if min >> 32 == max >> 32 {
+            let low = Interval::new(low32(min), low32(max));
+            if !low.is_empty() {
+                self.u = self.u.intersect(low);
+            }
+            self.in_signed_low(min, max)
+        } else {
+            self
+        }
+    }
+
+    /// Narrowed to the low halves from `min` to `max`, whose upper halves are two that
+    /// follow each other, if the low half runs from below zero through -1 and 0.
+    fn in_low_across(mut self, min: u64, max: u64) -> Self {
+        let follows = low32(min >> 32).wrapping_add(1) == low32(max >> 32);
+        let low = Interval::new(low32(min).cast_signed(), low32(max).cast_signed());
+        if follows && low.min < 0 && low.max >= 0 {
+            self.s = self.s.intersect(low);
+        }
+        self
+    }
+
+    /// Narrowed to the low halves of `min` and `max`, if they are in order as signed.
+    fn in_signed_low(mut self, min: u64, max: u64) -> Self {
+        let low = Interval::new(low32(min).cast_signed(), low32(max).cast_signed());
+        if !low.is_empty() {
+            self.s = self.s.intersect(low);
+        }
+        self
+    }
+}

@@ -1,0 +1,170 @@
+use super::*;
+use crate::isa::{AluOp, EndianOp, EndianSize, SignedSize, Width};
+use crate::isa::{movsx, neg};
+
+/// Each result must be a member of the number.
+fn assert_holds(number: &Scalar, result: u64, what: impl Fn() -> String) {
+    assert!(
+        number.contains(result),
+        "{}: {result:#x} is not in {number:x?}",
+        what()
+    );
+    assert!(number.is_consistent(), "{}: {number:x?}", what());
+}
+
+fn assert_sound(op: AluOp, width: Width, a: &Set, b: &Set) {
+    let number = Scalar::alu(op, width, &a.number, &b.number);
+    for &x in &a.members {
+        for &y in &b.members {
+            assert_holds(&number, op.eval(width, x, y), || {
+                format!(
+                    "{op:?} {width:?} of {x:#x} in {:x?}, {y:#x} in {:x?}",
+                    a.number, b.number
+                )
+            });
+        }
+    }
+}
+
+fn assert_all_sound(a: &Set, b: &Set) {
+    for &op in AluOp::ALL {
+        for &width in Width::ALL {
+            assert_sound(op, width, a, b);
+        }
+    }
+}
+
+#[test]
+fn two_sets_of_one_place() {
+    for window in windows(5) {
+        let all = sets(&window);
+        for a in &all {
+            for b in all.iter().step_by(71) {
+                assert_all_sound(a, b);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_sets_of_different_places() {
+    let all: Vec<Set> = windows(3).iter().flat_map(|window| sets(window)).collect();
+    for a in &all {
+        for b in all.iter().step_by(3) {
+            assert_all_sound(a, b);
+        }
+    }
+}
+
+#[test]
+fn shifts_by_every_amount() {
+    for window in windows(5) {
+        for a in &sets(&window) {
+            for by in 0..64 {
+                let b = Set {
+                    number: Scalar::constant(by),
+                    members: vec![by],
+                };
+                for op in [AluOp::Lsh, AluOp::Rsh, AluOp::Arsh] {
+                    for &width in Width::ALL {
+                        assert_sound(op, width, a, &b);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Windows in which the sign of some bytes turns.
+fn byte_windows() -> Vec<Vec<u64>> {
+    let middles = [7, 8, 15, 16, 31, 32, 63].map(|bit| window(1 << bit, 1, 6));
+    let more = [
+        window(0, 1 << 5, 6),
+        window(1 << 31, 1 << 13, 6),
+        window(u64::MAX << 31, 1, 6),
+        window(0xabc_0000_0080, 1, 6),
+    ];
+    windows(6).into_iter().chain(middles).chain(more).collect()
+}
+
+#[test]
+fn one_set() {
+    for window in byte_windows() {
+        for Set { number, members } in &sets(&window) {
+            let check = |result: &Scalar, what: &str, concrete: &dyn Fn(u64) -> u64| {
+                for &x in members {
+                    assert_holds(result, concrete(x), || {
+                        format!("{what} of {x:#x} in {number:x?}")
+                    });
+                }
+            };
+            for &width in Width::ALL {
+                check(&number.neg(width), "neg", &|x| neg(width, x));
+                for &from in SignedSize::ALL {
+                    check(&number.movsx(width, from), "movsx", &|x| {
+                        movsx(width, from, x)
+                    });
+                }
+            }
+            for &from in SignedSize::ALL {
+                let bytes = u32::from(from.size().bytes());
+                let cut = u64::MAX >> (64 - 8 * bytes);
+                check(&number.to_size(bytes), "to_size", &|x| x & cut);
+                let signed = number.to_size_signed(bytes);
+                check(&signed, "to_size_signed", &|x| movsx(Width::W64, from, x));
+            }
+            for &op in EndianOp::ALL {
+                for &size in EndianSize::ALL {
+                    let result = Scalar::endian(op, size, number);
+                    check(&result, "endian", &|x| op.eval(size, x));
+                }
+            }
+            check(&number.zext32().synced(), "zext32", &|x| {
+                u64::from(low32(x))
+            });
+            for delta in [0, 1, -1, i64::from(i32::MIN), i64::MAX] {
+                let result = number.add_const(delta);
+                check(&result, "add_const", &|x| x.wrapping_add_signed(delta));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_low_half_is_replaced() {
+    let all: Vec<Set> = windows(3).iter().flat_map(|window| sets(window)).collect();
+    for a in &all {
+        for b in &all {
+            let number = a.number.with_low32(&b.number);
+            for &x in &a.members {
+                for &y in &b.members {
+                    let mixed = x & !u64::from(u32::MAX) | u64::from(low32(y));
+                    assert_holds(&number, mixed, || format!("{x:#x} with {y:#x}"));
+                }
+            }
+        }
+    }
+}
+
+/// Between the two numbers of a fork, no member is lost.
+#[test]
+fn a_fork_has_every_member() {
+    let mut forks = 0;
+    for window in windows(6) {
+        for Set { number, members } in &sets(&window) {
+            let Some((zero, ones)) = Scalar::fork(AluOp::And, number, &Scalar::constant(8)) else {
+                continue;
+            };
+            forks += 1;
+            for &x in members {
+                assert!(
+                    zero.contains(x) || ones.contains(x),
+                    "{x:#x} in {number:x?}"
+                );
+            }
+            assert_eq!(Scalar::fork(AluOp::Xor, number, &Scalar::ZERO), None);
+            assert_eq!(Scalar::fork(AluOp::Or, number, &Scalar::UNKNOWN), None);
+        }
+    }
+    assert!(forks > 3, "{forks}");
+}

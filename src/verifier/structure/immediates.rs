@@ -1,0 +1,117 @@
+//! 64-bit immediates, and opcodes that don't exist (`resolve_pseudo_ldimm64`,
+//! `kernel/bpf/verifier.c`). These faults count wherever they stand.
+
+use super::maps::UsedMaps;
+use super::raw;
+use crate::btf::Kind;
+use crate::isa::{Code, Field, Insn, Problem, PseudoKind, RawInsn};
+use crate::program::{MapDef, Program};
+use crate::spec::MapType;
+use crate::spec::limits::MAX_VAR_OFFSET;
+use crate::util::{Errno, MapId, TypeId};
+use crate::verifier::reject::{Checked, Reject, reject};
+
+/// Checks every slot; gives the maps that are used.
+pub(super) fn check(program: &Program, code: &Code) -> Checked<Vec<MapId>> {
+    let mut maps = UsedMaps::new(program);
+    for (pc, insn) in code.iter() {
+        let slot = program.insns.get(pc.index()).copied().unwrap_or_default();
+        let checked = if raw::is_imm64(slot) {
+            let second = program.insns.get(pc.index() + 1).copied();
+            check_imm64(program, &mut maps, slot, second)
+        } else {
+            check_opcode(slot, insn.map_err(|error| (error.field, error.problem)))
+        };
+        checked.map_err(|reject| reject.at(pc))?;
+    }
+    Ok(maps.into_vec())
+}
+
+fn check_opcode(slot: RawInsn, insn: Result<Insn, (Field, Problem)>) -> Checked {
+    if raw::is_load(slot) && (!raw::is_plain_load(slot) || slot.imm != 0) {
+        reject!(EINVAL, "BPF_LDX uses reserved fields");
+    }
+    match insn {
+        Err((Field::Opcode, _)) | Ok(Insn::CallReg { .. }) => {
+            reject!(EINVAL, "unknown opcode {:02x}", slot.opcode)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_imm64(
+    program: &Program,
+    maps: &mut UsedMaps<'_>,
+    first: RawInsn,
+    second: Option<RawInsn>,
+) -> Checked {
+    let Some(second) = second.filter(|second| second.with_imm(0) == RawInsn::default()) else {
+        reject!(EINVAL, "invalid bpf_ld_imm64 insn");
+    };
+    if first.src() == 0 {
+        return Ok(());
+    }
+    let kind = PseudoKind::from_src(first.src());
+    let place = match kind {
+        Some(PseudoKind::Func) => return Ok(()),
+        Some(PseudoKind::BtfId) => {
+            return check_kernel_symbol(program, TypeId(first.imm.cast_unsigned()), second.imm);
+        }
+        Some(PseudoKind::MapFd | PseudoKind::MapIdx) if second.imm == 0 => None,
+        Some(PseudoKind::MapValue | PseudoKind::MapIdxValue) => Some(second.imm.cast_unsigned()),
+        _ => reject!(EINVAL, "unrecognized bpf_ld_imm64 insn"),
+    };
+    if matches!(kind, Some(PseudoKind::MapFd | PseudoKind::MapValue)) {
+        return Err(no_map(first.imm));
+    }
+    let map = maps.add(MapId(first.imm.cast_unsigned()))?;
+    match place {
+        Some(off) => check_place(map, off),
+        None => Ok(()),
+    }
+}
+
+/// A file descriptor that no map was put in place of. The first three are open in
+/// whatever loads a program, but are no maps.
+fn no_map(fd: i32) -> Reject {
+    let errno = match fd {
+        0..=2 => Errno::EINVAL,
+        _ => Errno::EBADF,
+    };
+    Reject::new(errno, format!("fd {fd} is not pointing to valid bpf_map"))
+}
+
+/// A place in a map's one value, whose address is known when the program is loaded
+/// (`map_direct_value_addr` of each kind of map).
+fn check_place(map: &MapDef, off: u32) -> Checked {
+    if i64::from(off) >= MAX_VAR_OFFSET {
+        reject!(EINVAL, "direct value offset of {off} is not allowed");
+    }
+    if !map.map_type.info().direct_value {
+        reject!(EINVAL, "no direct value access support for this map type");
+    }
+    let errno = match map.map_type {
+        MapType::Array if map.max_entries != 1 => Errno::ENOTSUPP,
+        MapType::Array if off >= map.value_size => Errno::EINVAL,
+        _ => return Ok(()),
+    };
+    let size = map.value_size;
+    let text = format!("invalid access to map value pointer, value_size={size} off={off}");
+    Err(Reject::new(errno, text))
+}
+
+/// A variable or a function of the kernel, as far as its BTF is here.
+fn check_kernel_symbol(program: &Program, id: TypeId, btf_fd: i32) -> Checked {
+    let Some(btf) = program.kernel_btf.as_ref().filter(|_| btf_fd == 0) else {
+        return Ok(());
+    };
+    let number = id.0.cast_signed();
+    match btf.get(id).map(|ty| ty.kind()) {
+        Some(Kind::Var | Kind::Func) => Ok(()),
+        Some(_) => reject!(
+            EINVAL,
+            "pseudo btf_id {number} in ldimm64 isn't KIND_VAR or KIND_FUNC"
+        ),
+        None => reject!(ENOENT, "ldimm64 insn specifies invalid btf_id {number}."),
+    }
+}

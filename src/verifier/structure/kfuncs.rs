@@ -1,0 +1,55 @@
+//! The kernel functions that a program calls, as far as they are looked at before the
+//! walk (`add_kfunc_call`, `kernel/bpf/verifier.c`).
+//!
+//! A call of number 0 is left alone: libbpf puts it where a weak function is missing,
+//! and it does no harm in dead code.
+
+use super::license::is_gpl_compatible;
+use crate::btf::Kind;
+use crate::program::Program;
+use crate::spec::limits::MAX_KFUNCS;
+use crate::util::TypeId;
+use crate::verifier::reject::{Checked, reject};
+
+/// The functions called so far.
+pub(super) struct Kfuncs<'a> {
+    program: &'a Program,
+    known: Vec<(TypeId, i16)>,
+}
+
+impl<'a> Kfuncs<'a> {
+    /// None so far.
+    pub(super) fn new(program: &'a Program) -> Self {
+        Self {
+            program,
+            known: Vec::new(),
+        }
+    }
+
+    /// One more call.
+    pub(super) fn add(&mut self, id: TypeId, fd_index: i16) -> Checked {
+        if !is_gpl_compatible(&self.program.license) {
+            reject!(
+                EINVAL,
+                "cannot call kernel function from non-GPL compatible program"
+            );
+        }
+        if (id, fd_index) == (TypeId(0), 0) || self.known.contains(&(id, fd_index)) {
+            return Ok(());
+        }
+        if self.known.len() >= MAX_KFUNCS {
+            reject!(E2BIG, "too many different kernel function calls");
+        }
+        if let Some(btf) = self.program.kernel_btf.as_ref().filter(|_| fd_index == 0)
+            && btf.get(id).is_none_or(|ty| ty.kind() != Kind::Func)
+        {
+            reject!(
+                EINVAL,
+                "kernel btf_id {} is not a function",
+                id.0.cast_signed()
+            );
+        }
+        self.known.push((id, fd_index));
+        Ok(())
+    }
+}

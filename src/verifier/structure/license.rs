@@ -1,0 +1,14 @@
+//! Licenses (`license_is_gpl_compatible`, `include/linux/license.h`).
+
+/// Whether a program of this license may call what is for the GPL only.
+pub(crate) fn is_gpl_compatible(license: &str) -> bool {
+    matches!(
+        license,
+        "GPL"
+            | "GPL v2"
+            | "GPL and additional rights"
+            | "Dual BSD/GPL"
+            | "Dual MIT/GPL"
+            | "Dual MPL/GPL"
+    )
+}

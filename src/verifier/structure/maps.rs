@@ -1,0 +1,104 @@
+//! Which maps a program may use at all (`add_used_map` and
+//! `check_map_prog_compatibility`, `kernel/bpf/verifier.c`).
+
+use super::record;
+use crate::program::{MapDef, Program};
+use crate::spec::limits::MAX_USED_MAPS;
+use crate::spec::{MapType, ProgFlags, ProgType, ValueField};
+use crate::util::MapId;
+use crate::verifier::reject::{Checked, reject};
+
+/// The maps that were named so far.
+pub(super) struct UsedMaps<'a> {
+    program: &'a Program,
+    used: Vec<MapId>,
+}
+
+/// Types of program that can interrupt others of their kind and the kernel.
+const TRACING: &[ProgType] = &[
+    ProgType::Kprobe,
+    ProgType::Tracepoint,
+    ProgType::PerfEvent,
+    ProgType::RawTracepoint,
+    ProgType::RawTracepointWritable,
+];
+
+/// Fields that no tracing program may have at hand, and what the kernel calls them.
+const NOT_IN_TRACING: &[(ValueField, &str)] = &[
+    (ValueField::Graph, "bpf_{list_head,rb_root}"),
+    (ValueField::SpinLock, "bpf_spin_lock"),
+    (ValueField::Timer, "bpf_timer"),
+    (ValueField::Workqueue, "bpf_wq"),
+];
+
+impl<'a> UsedMaps<'a> {
+    /// None so far.
+    pub(super) fn new(program: &'a Program) -> Self {
+        Self {
+            program,
+            used: Vec::new(),
+        }
+    }
+
+    /// In the order in which they were named.
+    pub(super) fn into_vec(self) -> Vec<MapId> {
+        self.used
+    }
+
+    /// One more is named.
+    pub(super) fn add(&mut self, id: MapId) -> Checked<&'a MapDef> {
+        let Some(map) = self.program.map(id) else {
+            reject!(EBADF, "fd {id} is not pointing to valid bpf_map");
+        };
+        if self.used.contains(&id) {
+            return Ok(map);
+        }
+        if self.used.len() >= MAX_USED_MAPS {
+            reject!(
+                E2BIG,
+                "The total number of maps per program has reached the limit of {MAX_USED_MAPS}"
+            );
+        }
+        self.check(map)?;
+        self.used.push(id);
+        Ok(map)
+    }
+
+    /// Whether the program may use this one beside those that it uses already.
+    fn check(&self, map: &MapDef) -> Checked {
+        let program = self.program;
+        let prog_type = program.prog_type;
+        let holds = |field: ValueField| {
+            let typed = program.btf.as_ref().zip(map.value_type);
+            typed.is_some_and(|(btf, ty)| record::holds(btf, ty, field))
+        };
+        if prog_type == ProgType::SocketFilter && holds(ValueField::SpinLock) {
+            reject!(EINVAL, "socket filter progs cannot use bpf_spin_lock yet");
+        }
+        if TRACING.contains(&prog_type)
+            && let Some((_, name)) = NOT_IN_TRACING.iter().find(|(field, _)| holds(*field))
+        {
+            reject!(EINVAL, "tracing progs cannot use {name} yet");
+        }
+        if map.map_type == MapType::StructOps {
+            reject!(EINVAL, "bpf_struct_ops map cannot be used in prog");
+        }
+        if program.flags.contains(ProgFlags::SLEEPABLE) && !map.map_type.in_sleepable() {
+            reject!(
+                EINVAL,
+                "Sleepable programs can only use array, hash, ringbuf and local storage maps"
+            );
+        }
+        let same_type_used = || {
+            let mut used = self.used.iter().filter_map(|id| program.map(*id));
+            used.any(|other| other.map_type == map.map_type)
+        };
+        match map.map_type {
+            MapType::CgroupStorage | MapType::PercpuCgroupStorage if same_type_used() => {
+                reject!(EBUSY, "only one cgroup storage of each type is allowed")
+            }
+            MapType::Arena if same_type_used() => reject!(EBUSY, "Only one arena per program"),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the kernel checks and computes before it walks a program: `bpf_check` up to
+//! `do_check_main`, in its order, for the order decides which error is the first.
+//!
+//! | file | what |
+//! |---|---|
+//! | `subprograms`, `kfuncs` | which functions there are; no jump leaves its own |
+//! | `info` | `func_info` and `line_info` |
+//! | `immediates`, `maps`, `record` | 64-bit immediates, opcodes, which maps may be used |
+//! | `cfg` | that each instruction can be reached; where states are kept |
+//! | `functions`, `model` | what all this is about |
+//! | `graph`, `scc` | who follows whom, loops |
+//! | `fastcall` | spills around calls that keep registers |
+//! | `reserved` | what the walk says of a slot that is no instruction |
+//! | `usage`, `stack_depth` | after the walk: how deep the stack gets |
+//!
+//! What decoding finds wrong with a slot is an error here only where it is one for the
+//! kernel ([`DecodeError::is_structural`](crate::isa::DecodeError::is_structural)):
+//! other slots harm only a path that gets there.
+
+mod cfg;
+mod fastcall;
+pub(in crate::verifier) mod functions;
+pub(in crate::verifier) mod graph;
+mod immediates;
+mod info;
+mod kfuncs;
+mod license;
+mod maps;
+pub(in crate::verifier) mod model;
+mod raw;
+mod record;
+mod reserved;
+mod scc;
+mod stack_depth;
+mod subprograms;
+pub(in crate::verifier) mod summary;
+mod usage;
+
+pub(crate) use functions::SubprogramInfo;
+pub(crate) use license::is_gpl_compatible;
+pub(crate) use model::{InsnInfo, Structure};
+pub(crate) use reserved::{constant_operand, read_before, reserved};
+pub(crate) use stack_depth::check_max_stack_depth;
+pub(crate) use usage::Usage;
+
+use self::graph::Graph;
+use self::summary::Callees;
+use super::liveness::registers;
+use super::log::Log;
+use super::reject::{Checked, reject};
+use crate::isa::Code;
+use crate::program::Program;
+use crate::spec::helpers::Caller;
+use crate::spec::limits::MAX_INSNS;
+
+/// Checks a program's structure. `caller` is what the program is to helpers; `attach`
+/// looks at what it attaches to, which the kernel does between two of the checks here.
+///
+/// # Errors
+/// The kernel's error, in its words; none where it refuses in silence.
+pub(crate) fn check<T>(
+    program: &Program,
+    caller: &Caller<'_>,
+    attach: impl FnOnce() -> Checked<T>,
+    log: &mut Log,
+) -> Checked<(Structure, T)> {
+    if program.insns.is_empty() || program.insns.len() > MAX_INSNS {
+        reject!(E2BIG, "");
+    }
+    if program
+        .prog_type
+        .attach_type(program.expected_attach_type)
+        .is_none()
+    {
+        reject!(EINVAL, "");
+    }
+    info::check_functions_early(program)?;
+    let (mut subprograms, exception_callback) = subprograms::find(program)?;
+    subprograms::log(log, &subprograms);
+    subprograms::check(&program.insns, &mut subprograms)?;
+    info::check(program, &mut subprograms)?;
+    let code = Code::new(&program.insns);
+    let callees = Callees {
+        caller,
+        kernel_btf: program.kernel_btf.as_ref(),
+    };
+    let used_maps = immediates::check(program, &code)?;
+    let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
+    let graph = Graph::new(&code, &subprograms);
+    let attached = attach()?;
+    let scc_count = scc::number_loops(&graph, &mut insns);
+    for (info, live) in insns
+        .iter_mut()
+        .zip(registers::live(&code, &graph, &callees))
+    {
+        info.live = live;
+    }
+    fastcall::mark(program, &callees, &mut subprograms, &mut insns);
+    let structure = Structure {
+        code,
+        subprograms,
+        insns,
+        graph,
+        used_maps,
+        exception_callback,
+        scc_count,
+    };
+    Ok((structure, attached))
+}
+
+#[cfg(test)]
+mod tests;

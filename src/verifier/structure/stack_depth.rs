@@ -1,0 +1,237 @@
+//! How deep the stack gets when functions call one another (`check_max_stack_depth`,
+//! `kernel/bpf/verifier.c`).
+//!
+//! Every chain of calls is followed, each call and each callback as it stands in the
+//! code, once the walk knows how much stack each function uses. On a 64-bit kernel with
+//! a JIT a frame counts in units of sixteen bytes.
+
+use super::model::Structure;
+use super::raw::{self, Callee};
+use super::usage::Usage;
+use crate::isa::RawInsn;
+use crate::program::Program;
+use crate::spec::ProgType;
+use crate::spec::limits::{MAX_CALL_FRAMES, MAX_TAIL_CALL_STACK, STACK_SIZE};
+use crate::util::{Errno, Pc};
+use crate::verifier::reject::{Checked, Reject, reject};
+
+/// A frame's size is rounded up to this.
+const FRAME_UNIT: u32 = 16;
+/// Bytes of stack from which a function gets a stack of its own, where it can
+/// (`BPF_PRIV_STACK_MIN_SIZE`).
+const MIN_PRIVATE_STACK: u32 = 64;
+
+/// Checks the chains of calls from the main program and from each callback that runs
+/// on its own. `usage` is what the walk found out about each function.
+pub(crate) fn check_max_stack_depth(
+    program: &Program,
+    structure: &Structure,
+    usage: &[Usage],
+) -> Checked {
+    let count = structure.subprograms.len();
+    let mut stacks = Stacks {
+        slots: &program.insns,
+        structure,
+        usage,
+        private: vec![Private::Unknown; count],
+    };
+    let tail_calls = structure.subprograms.iter().any(|sub| sub.has_tail_call);
+    let may_be_private = !tail_calls && has_private_stack(program.prog_type);
+    // What runs on its own can interrupt the main program: its functions are known to
+    // use the common stack before the main program is looked at.
+    for root in (0..count).rev() {
+        let is_async = usage.get(root).is_some_and(|usage| usage.is_async_cb);
+        if root == 0 || is_async {
+            stacks.follow(root, root == 0 && may_be_private)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a function with a large frame can have a stack of its own
+/// (`bpf_enable_priv_stack`): what is called without a trampoline that would guard
+/// against recursion, or with one that does.
+fn has_private_stack(prog_type: ProgType) -> bool {
+    matches!(
+        prog_type,
+        ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint
+    )
+}
+
+/// Whether a function has a stack of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Private {
+    Unknown,
+    No,
+    Yes,
+}
+
+/// A function that waits for what it called.
+#[derive(Debug, Clone, Copy, Default)]
+struct Return {
+    subprogram: usize,
+    pc: Pc,
+}
+
+struct Stacks<'a> {
+    slots: &'a [RawInsn],
+    structure: &'a Structure,
+    usage: &'a [Usage],
+    private: Vec<Private>,
+}
+
+impl Stacks<'_> {
+    /// Follows every chain of calls from a function.
+    fn follow(&mut self, root: usize, may_be_private: bool) -> Checked {
+        let mut outer = [Return::default(); MAX_CALL_FRAMES];
+        let (mut frame, mut depth, mut tail_call) = (0, 0, false);
+        let mut here = Return {
+            subprogram: root,
+            pc: self.start(root),
+        };
+        depth = self.enter(root, frame, depth, may_be_private)?;
+        loop {
+            while let Some((callee, next)) = self.next_call(here)? {
+                let Some(slot) = outer.get_mut(frame) else {
+                    return Err(too_deep(frame));
+                };
+                *slot = Return { pc: next, ..here };
+                tail_call |= self.has_tail_call(callee);
+                frame += 1;
+                if frame >= MAX_CALL_FRAMES {
+                    return Err(too_deep(frame));
+                }
+                depth = self.enter(callee, frame, depth, may_be_private)?;
+                here = Return {
+                    subprogram: callee,
+                    pc: self.start(callee),
+                };
+            }
+            let frames = outer.get(..frame).unwrap_or_default();
+            if tail_call && frames.iter().any(|it| self.ends_exceptions(it.subprogram)) {
+                reject!(EINVAL, "cannot tail call within exception cb");
+            }
+            let Some(last) = frames.last() else {
+                return Ok(());
+            };
+            if self.is_private(here.subprogram) != Private::Yes {
+                depth -= self.frame_size(here.subprogram);
+            }
+            here = *last;
+            frame -= 1;
+        }
+    }
+
+    /// A frame more; gives the depth with it.
+    fn enter(
+        &mut self,
+        subprogram: usize,
+        frame: usize,
+        depth: u32,
+        may_be_private: bool,
+    ) -> Checked<u32> {
+        let size = self.frame_size(subprogram);
+        if subprogram != 0
+            && self.has_tail_call(subprogram)
+            && depth as usize >= MAX_TAIL_CALL_STACK
+        {
+            reject!(
+                EACCES,
+                "tail_calls are not allowed when call stack of previous frames is {depth} bytes. \
+                 Too large"
+            );
+        }
+        if let Some(private) = self.private.get_mut(subprogram) {
+            if !may_be_private {
+                *private = Private::No;
+            } else if *private == Private::Unknown && size >= MIN_PRIVATE_STACK {
+                *private = Private::Yes;
+            }
+        }
+        if self.is_private(subprogram) == Private::Yes {
+            if size as usize > STACK_SIZE {
+                reject!(
+                    EACCES,
+                    "stack size of subprog {subprogram} is {size}. Too large"
+                );
+            }
+            return Ok(depth);
+        }
+        let depth = depth + size;
+        if depth as usize > STACK_SIZE {
+            let calls = frame + 1;
+            reject!(
+                EACCES,
+                "combined stack size of {calls} calls is {depth}. Too large"
+            );
+        }
+        Ok(depth)
+    }
+
+    /// The next function that is called from here on, and where that one goes on.
+    fn next_call(&self, here: Return) -> Checked<Option<(usize, Pc)>> {
+        let end = self
+            .structure
+            .subprograms
+            .get(here.subprogram)
+            .map_or(here.pc, |sub| sub.end);
+        let body = self.slots.get(here.pc.index()..end.index());
+        for (pc, &slot) in (here.pc.0..).map(Pc).zip(body.unwrap_or_default()) {
+            let (target, direct) = match raw::callee(slot, pc) {
+                Some(Callee::Subprogram(target)) => (Some(target), true),
+                _ => (raw::callback(slot, pc), false),
+            };
+            let Some(start) = target.and_then(|target| u32::try_from(target).ok()) else {
+                continue;
+            };
+            let Some(callee) = self.structure.subprogram_at(Pc(start)) else {
+                continue;
+            };
+            if self
+                .usage
+                .get(callee)
+                .is_some_and(|usage| usage.is_async_cb)
+            {
+                // It runs on its own, unless it is called as well.
+                if !direct {
+                    continue;
+                }
+                if self.ends_exceptions(callee) {
+                    let text = format!("insn {pc} cannot call exception cb directly");
+                    return Err(Reject::new(Errno::EINVAL, text).at(pc));
+                }
+            }
+            return Ok(Some((callee, Pc(pc.0 + 1))));
+        }
+        Ok(None)
+    }
+
+    fn start(&self, subprogram: usize) -> Pc {
+        let sub = self.structure.subprograms.get(subprogram);
+        sub.map_or(Pc(0), |sub| sub.start)
+    }
+
+    fn frame_size(&self, subprogram: usize) -> u32 {
+        let usage = self.usage.get(subprogram).copied().unwrap_or_default();
+        usage.stack_depth.next_multiple_of(FRAME_UNIT)
+    }
+
+    fn is_private(&self, subprogram: usize) -> Private {
+        let private = self.private.get(subprogram).copied();
+        private.unwrap_or(Private::No)
+    }
+
+    fn has_tail_call(&self, subprogram: usize) -> bool {
+        let sub = self.structure.subprograms.get(subprogram);
+        sub.is_some_and(|sub| sub.has_tail_call)
+    }
+
+    fn ends_exceptions(&self, subprogram: usize) -> bool {
+        self.structure.exception_callback == Some(subprogram)
+    }
+}
+
+fn too_deep(frames: usize) -> Reject {
+    let text = format!("the call stack of {frames} frames is too deep !");
+    Reject::new(Errno::E2BIG, text)
+}
