@@ -48,6 +48,7 @@ mod stack;
 mod state;
 mod structure;
 pub mod tnum;
+mod trace;
 mod trail;
 mod verdict;
 

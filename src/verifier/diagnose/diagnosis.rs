@@ -168,9 +168,17 @@ impl Builder<'_> {
     }
 
     fn fault(&self, text: String) -> Vec<Label> {
-        let pc = self.reject.pc().or_else(|| self.named_place());
+        let pc = self.way_back().or_else(|| self.reject.pc());
+        let pc = pc.or_else(|| self.named_place());
         let pc = pc.or_else(|| self.first_call()).unwrap_or(Pc(0));
         vec![Label { pc, text }]
+    }
+
+    /// What jumped back, where a loop doesn't end.
+    fn way_back(&self) -> Option<Pc> {
+        let first = self.reject.text().lines().next()?;
+        fit("infinite loop detected at insn {insn}", first)?;
+        self.path?.before_fault()
     }
 
     /// The first call of a subprogram: where functions together are at fault.
@@ -315,7 +323,10 @@ impl Builder<'_> {
         let Some(trail) = self.reject.trail() else {
             return Vec::new();
         };
-        let mut regs: Vec<Reg> = self.reg.into_iter().collect();
+        let Some(reg) = self.reg else {
+            return Vec::new();
+        };
+        let mut regs = vec![reg];
         // A sum is refused for its other half as well.
         if let Some(Insn::Alu { src, .. }) = self
             .path

@@ -72,6 +72,11 @@ impl<'p> Path<'p> {
         }
     }
 
+    /// The instruction that was passed before the fault's.
+    pub fn before_fault(&self) -> Option<Pc> {
+        self.steps.iter().rev().nth(1).copied()
+    }
+
     /// How far along the path an instruction stands, the last time that it is passed.
     pub fn place_of(&self, pc: Pc) -> Option<usize> {
         self.steps.iter().rposition(|step| *step == pc)

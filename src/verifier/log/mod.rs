@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 
 use self::insn::LastInsn;
 pub(crate) use self::insn::{Loaded, RegMask, SlotMask};
-pub(crate) use self::state::StateText;
+pub(crate) use self::state::{RegText, StateText};
 use super::verdict::LogLevel;
 
 /// The text so far.
