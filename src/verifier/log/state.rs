@@ -97,12 +97,12 @@ const fn entry(frame: &Frame) -> &'static str {
 }
 
 /// The text of a register (`print_reg_state`).
-struct RegText<'a> {
-    program: &'a Program,
-    maps: &'a Maps<'a>,
+pub(crate) struct RegText<'a> {
+    pub program: &'a Program,
+    pub maps: &'a Maps<'a>,
     /// Number of the frame that it is in.
-    frame: usize,
-    reg: &'a RegState,
+    pub frame: usize,
+    pub reg: &'a RegState,
 }
 
 impl fmt::Display for RegText<'_> {

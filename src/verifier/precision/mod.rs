@@ -10,7 +10,7 @@ mod chain;
 mod marks;
 mod trodden;
 
-pub(crate) use chain::Chain;
+pub(crate) use chain::{Chain, before};
 pub(crate) use marks::Marks;
 pub(crate) use trodden::Trodden;
 

@@ -254,7 +254,15 @@ fn slots() {
     let ctx = pointer(Kind::Ctx);
     let loose: &[Closeness] = &[NotExact, RangeWithin];
     let all: &[Closeness] = &[NotExact, RangeWithin, Exact];
-    let cases: &[(&str, &str, RegState, &str, RegState, &[Closeness])] = &[
+    type Case<'a> = (
+        &'a str,
+        &'a str,
+        RegState,
+        &'a str,
+        RegState,
+        &'a [Closeness],
+    );
+    let cases: &[Case<'_>] = &[
         (
             "unwritten covers anything",
             "????????",
@@ -450,13 +458,13 @@ fn states_are_told_apart_by_more_than_registers() {
     assert!(covers(&old, &more) && !covers(&more, &old));
     // An id stands for one id in the whole state.
     let (mut a, mut b) = (old.clone(), old.clone());
-    for (n, reg) in [6, 7].into_iter().enumerate() {
+    for (n, reg) in [(0, 6), (1, 7)] {
         a.frame_mut().regs[reg] = RegState {
             id: 1,
             ..pointer(VALUE)
         };
         b.frame_mut().regs[reg] = RegState {
-            id: 1 + n as u32,
+            id: 1 + n,
             ..pointer(VALUE)
         };
     }
