@@ -283,3 +283,73 @@ fn low_half(min: i32, max: i32) -> Scalar {
     }
     .synced()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::isa::assemble;
+    use crate::program::Program;
+    use crate::spec::ProgType;
+    use crate::verifier::{Options, verify};
+
+    fn message(prog_type: ProgType, text: &str) -> String {
+        let program = Program::new("p", prog_type, assemble(text).unwrap());
+        verify(&Arc::new(program), &Options::default())
+            .verdict
+            .message
+    }
+
+    #[test]
+    fn a_context_is_touched_where_and_as_it_may_be() {
+        let load = |off: i32| format!("r2 = *(u32 *)(r1 {off:+})\nr0 = 0\nexit");
+        let invalid = |off| format!("invalid bpf_context access off={off} size=4");
+        assert_eq!(message(ProgType::Xdp, &load(12)), "");
+        assert_eq!(message(ProgType::Xdp, &load(24)), invalid(24));
+        assert_eq!(message(ProgType::Xdp, &load(-4)), invalid(-4));
+        // The kernel takes a negative offset here, and reads what is before the record.
+        assert_eq!(message(ProgType::Tracepoint, &load(-4)), invalid(-4));
+        let store = "*(u32 *)(r1 + 0) = 1\nr0 = 0\nexit";
+        assert_eq!(message(ProgType::Xdp, store), invalid(0));
+        let moved = "r1 += 4\nr2 = *(u32 *)(r1 + 0)\nr0 = 0\nexit";
+        assert_eq!(
+            message(ProgType::Xdp, moved),
+            "dereference of modified ctx ptr R1 off=4 disallowed"
+        );
+    }
+
+    #[test]
+    fn a_socket_is_looked_at_before_it_is_used() {
+        let text = |check: &str, off: i32| {
+            format!("r2 = *(u64 *)(r1 + 168)\n{check}r3 = *(u32 *)(r2 {off:+})\nr0 = 0\nexit")
+        };
+        let check = "if r2 != 0 goto +2\nr0 = 0\nexit\n";
+        let of = |text: &str| message(ProgType::SchedCls, text);
+        assert_eq!(
+            of(&text("", 4)),
+            "R2 invalid mem access 'sock_common_or_null'"
+        );
+        assert_eq!(of(&text(check, 4)), "");
+        assert_eq!(
+            of(&text(check, 8)),
+            "R2 invalid sock_common access off=8 size=4"
+        );
+    }
+
+    #[test]
+    fn buffers_and_flow_keys_have_their_own_words() {
+        let text = |first: i32, off: i32| {
+            format!("r2 = *(u64 *)(r1 + {first})\nr3 = *(u32 *)(r2 {off:+})\nr0 = 0\nexit")
+        };
+        assert_eq!(
+            message(ProgType::FlowDissector, &text(144, 54)),
+            "invalid access to flow keys off=54 size=4"
+        );
+        let writable = ProgType::RawTracepointWritable;
+        assert_eq!(message(writable, &text(0, 4000)), "");
+        assert_eq!(
+            message(writable, &text(0, -4)),
+            "R2 invalid tracepoint buffer access: off=-4, size=4"
+        );
+    }
+}

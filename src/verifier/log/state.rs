@@ -179,6 +179,10 @@ impl RegText<'_> {
         if let Kind::Mem { size } = reg.kind {
             write!(f, "{}sz={}", next(), Unsigned(size.into()))?;
         }
+        if reg.kind == Kind::Dynptr {
+            // The only sort that a callback gets.
+            write!(f, "{}type=local", next())?;
+        }
         if let Some(offset) = reg.var.value() {
             if offset != 0 {
                 write!(f, "{}imm={}", next(), Signed(offset.cast_signed()))?;
