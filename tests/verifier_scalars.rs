@@ -11,6 +11,8 @@ mod here;
 mod log;
 #[path = "scalars/program.rs"]
 mod program;
+#[path = "scalars/random.rs"]
+mod random;
 
 use bpflab::isa::encode;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
@@ -19,7 +21,8 @@ use bpflab::spec::ProgType;
 use bpflab::verifier::LogLevel;
 use bpflab::verifier::scalar::Scalar;
 
-use self::program::{FIRST, Made, Random, make};
+use self::program::{FIRST, Made, make};
+use self::random::Random;
 
 /// A number from the environment.
 fn number(name: &str, default: u64) -> u64 {
@@ -89,7 +92,7 @@ fn the_kernel_knows_the_same_of_numbers() {
         return;
     }
     let seed = number("BPFLAB_SEED", 1);
-    let programs = number("BPFLAB_PROGRAMS", 300);
+    let programs = number("BPFLAB_PROGRAMS", 800);
     let (mut compared, mut differ) = (0, 0);
     for program in 0..programs {
         let mut random = Random(seed << 32 | program);

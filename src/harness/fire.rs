@@ -6,7 +6,7 @@ use super::attach_point::AttachPoint;
 use super::error::Result;
 use super::vm::Vm;
 use crate::btf::Btf;
-use crate::interp::{Finished, Image};
+use crate::interp::{Finished, Image, Watch};
 use crate::spec::context::Arch;
 use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
@@ -114,6 +114,30 @@ impl Vm {
         Ok(self
             .checked
             .run(machine, images, &entry, args, self.budget)?)
+    }
+
+    /// Runs one program on an event, by its handle, before someone's eyes.
+    ///
+    /// # Errors
+    /// As of [`fire`](Self::fire).
+    pub fn run_watched(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        let entry = self.image(program)?.clone();
+        let run = self.placed(program, event, &mut outcome, |vm, args| {
+            let (machine, images) = (&mut vm.machine, &vm.images);
+            let budget = vm.budget;
+            Ok(vm
+                .checked
+                .run_watched(machine, images, &entry, args, budget, watch)?)
+        })?;
+        outcome.passed = run.returned() != 0;
+        outcome.runs.push(run);
+        Ok(outcome)
     }
 
     /// The loaded form of a program.

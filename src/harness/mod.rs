@@ -12,11 +12,13 @@ mod fire;
 mod input;
 mod load;
 mod map;
+mod oracle;
 mod repeat;
 mod vm;
 
 pub use attach_point::AttachPoint;
 pub use error::{Error, Result};
 pub use map::MapView;
+pub use oracle::{Checked, Oracle};
 pub use repeat::Repeated;
 pub use vm::Vm;

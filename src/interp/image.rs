@@ -69,7 +69,8 @@ impl Image {
     }
 
     /// What a register holds for the function at a slot.
-    pub(super) fn function_address(&self, at: i64) -> u64 {
+    #[must_use]
+    pub fn function_address(&self, at: i64) -> u64 {
         self.functions.plus(at.cast_unsigned())
     }
 

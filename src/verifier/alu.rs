@@ -6,11 +6,13 @@
 //! (`check_alu_op`, `adjust_reg_min_max_vals`, `adjust_ptr_min_max_vals`.)
 
 use super::env::Verifier;
+use super::log::log;
 use super::log::name::type_name;
 use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
 use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
+use crate::spec::ProgFlags;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
 
@@ -34,8 +36,7 @@ impl Verifier<'_> {
         })?;
         self.check_write(dst)?;
         self.check_arithmetic(op, width, dst, src)?;
-        self.keep_consistent(dst);
-        Ok(())
+        self.keep_consistent(dst, "alu")
     }
 
     /// `dst = -dst`.
@@ -58,8 +59,7 @@ impl Verifier<'_> {
         } else {
             *reg = RegState::UNKNOWN;
         }
-        self.keep_consistent(dst);
-        Ok(())
+        self.keep_consistent(dst, "alu")
     }
 
     /// A copy links both registers, so that a bound found for one holds for the other.
@@ -96,8 +96,7 @@ impl Verifier<'_> {
         let unchanged = self.reg(src).var.umax < 1 << (bits - 1);
         let result = self.narrow_copy(width, src, unchanged, |number| number.movsx(width, from));
         *self.reg_mut(dst) = result;
-        self.keep_consistent(dst);
-        Ok(())
+        self.keep_consistent(dst, "alu")
     }
 
     /// A copy that may lose bits: linked only if it doesn't. A pointer becomes any
@@ -166,6 +165,13 @@ impl Verifier<'_> {
             }
             (true, true, Operand::Reg(src)) if target.precise => self.mark_precise(src)?,
             (true, true, _) => {}
+        }
+        let mut target = target;
+        if let Some((later, now)) = Scalar::fork(op, &target.var, &other.var) {
+            // The number is 0 or -1: both are walked, the other from here again.
+            let pc = self.pc;
+            self.fork(pc, pc)?.reg_mut(dst).var = later;
+            target.var = now;
         }
         let same_register = src == Operand::Reg(dst);
         let var = Scalar::alu(op, width, &target.var, &other.var);
@@ -304,13 +310,29 @@ impl Verifier<'_> {
         }
     }
 
-    /// A number whose bounds contradict each other, which can be on paths that are never
-    /// taken, is any number (`reg_bounds_sanity_check`).
-    pub(super) fn keep_consistent(&mut self, dst: Reg) {
-        let reg = self.reg_mut(dst);
-        if !reg.var.is_consistent() {
-            reg.var = Scalar::UNKNOWN;
+    /// A register whose bits and bounds contradict each other, which can be on paths that
+    /// are never taken, keeps its bits; `context` says where in the log.
+    pub(super) fn keep_consistent(&mut self, dst: Reg, context: &str) -> Checked {
+        let var = self.reg(dst).var;
+        self.reg_mut(dst).var = self.consistent(var, context)?;
+        Ok(())
+    }
+
+    /// The same of a number (`reg_bounds_sanity_check`).
+    ///
+    /// # Errors
+    /// Such a number is the verifier's own fault; a program can ask to be refused for it
+    /// (`BPF_F_TEST_REG_INVARIANTS`).
+    pub(super) fn consistent(&mut self, number: Scalar, context: &str) -> Checked<Scalar> {
+        if number.is_consistent() {
+            return Ok(number);
         }
+        let violation = number.violation(context).unwrap_or_default();
+        if self.program.flags.contains(ProgFlags::TEST_REG_INVARIANTS) {
+            reject!(EFAULT, "{violation}");
+        }
+        log!(self, "{violation}\n");
+        Ok(number.sanitized())
     }
 }
 

@@ -274,6 +274,14 @@ pub(crate) const fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
+/// The name of a type as most messages have it (`__btf_name_by_offset`).
+pub(crate) fn shown_name(ty: Type<'_>) -> &str {
+    match ty.name() {
+        "" => "(anon)",
+        name => name,
+    }
+}
+
 /// The bytes that a value of this type takes in registers, if it can be passed in
 /// them; and the type itself (`__get_type_size`).
 fn carried(btf: &Btf, id: TypeId) -> (Option<u32>, Type<'_>) {

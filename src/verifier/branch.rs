@@ -77,14 +77,14 @@ impl Verifier<'_> {
 
         let pc = self.pc;
         self.fork(target, pc)?;
-        self.learn_bounds(jump, linked);
+        self.learn_bounds(jump, linked)?;
         self.learn_null(jump);
         self.log_insn_state();
         Ok(next)
     }
 
     /// What the comparison says of numbers, on both ways (`reg_set_min_max`).
-    fn learn_bounds(&mut self, jump: &Comparison, linked: LinkedSet) {
+    fn learn_bounds(&mut self, jump: &Comparison, linked: LinkedSet) -> Checked {
         let Comparison {
             op,
             width,
@@ -99,28 +99,40 @@ impl Verifier<'_> {
             Operand::Imm(value) => (RegState::constant(i64::from(value).cast_unsigned()), None),
         };
         if !left.is_scalar() || !right.is_scalar() {
-            return;
+            return Ok(());
         }
-        let Some(pending) = self.pending.last_mut() else {
-            return;
-        };
-        for (state, taken) in [(&mut self.state, false), (&mut pending.state, true)] {
-            if src != Some(dst) {
-                let (a, b) = Scalar::refine(op, width, &left.var, &right.var, taken);
-                state.reg_mut(dst).var = consistent(a);
-                if let Some(src) = src {
-                    state.reg_mut(src).var = consistent(b);
-                }
+        let refined = |taken| match src {
+            Some(src) if src == dst => {
+                let same = Scalar::refine_same(op, width, &left.var, taken);
+                (same, same)
             }
-            if let Some(src) = src
-                && right.id != 0
-            {
-                sync_linked(state, src, linked);
+            _ => Scalar::refine(op, width, &left.var, &right.var, taken),
+        };
+        let (taken, not_taken) = (refined(true), refined(false));
+        let taken = (
+            self.consistent(taken.0, "true_reg1")?,
+            self.consistent(taken.1, "true_reg2")?,
+        );
+        let not_taken = (
+            self.consistent(not_taken.0, "false_reg1")?,
+            self.consistent(not_taken.1, "false_reg2")?,
+        );
+        let Some(pending) = self.pending.last_mut() else {
+            return Ok(());
+        };
+        for (state, (a, b)) in [(&mut self.state, not_taken), (&mut pending.state, taken)] {
+            state.reg_mut(dst).var = a;
+            if let Some(src) = src {
+                state.reg_mut(src).var = b;
+                if right.id != 0 {
+                    sync_linked(state, src, linked);
+                }
             }
             if left.id != 0 {
                 sync_linked(state, dst, linked);
             }
         }
+        Ok(())
     }
 
     /// What the comparison says of pointers, on both ways.
@@ -219,16 +231,6 @@ impl Verifier<'_> {
                 }
             }
         }
-    }
-}
-
-/// Bounds that contradict each other, on a way that is never taken, are dropped
-/// (`reg_bounds_sanity_check`).
-fn consistent(number: Scalar) -> Scalar {
-    if number.is_consistent() {
-        number
-    } else {
-        Scalar::UNKNOWN
     }
 }
 

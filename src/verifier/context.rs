@@ -2,6 +2,7 @@
 //! flow keys, the buffers of tracepoints and iterators (`check_ctx_access` and its
 //! siblings).
 
+use super::attach_target::shown_name;
 use super::context_argument::{self, Argument};
 use super::env::Verifier;
 use super::log::log;
@@ -129,7 +130,7 @@ impl Verifier<'_> {
             Argument::Object { id, flags, number } => {
                 if let Some(number) = number {
                     let ty = self.program.kernel_btf.as_ref().map(|btf| btf.ty(id));
-                    let (kind, name) = ty.map_or(("", ""), |ty| (ty.kind().name(), ty.name()));
+                    let (kind, name) = ty.map_or(("", ""), |ty| (ty.kind().name(), shown_name(ty)));
                     log!(
                         self,
                         "func '{}' arg{number} has btf_id {id} type {kind} '{name}'\n",
@@ -172,6 +173,19 @@ impl Verifier<'_> {
                 a.base.number(),
                 type_name(reg),
                 a.size
+            );
+        }
+        let field = object
+            .zip(u32::try_from(off).ok())
+            .and_then(|(object, off)| Some((object.layout().at(off)?, off)));
+        if let Some((field, off)) = field
+            && field.element.size() == 8
+            && field.offset != off
+        {
+            // It is allowed, but then the kernel can't make a load of its own from it.
+            reject!(
+                EFAULT,
+                "verifier bug: error during ctx access conversion (0)"
             );
         }
         Ok(())

@@ -11,6 +11,7 @@ use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
+use super::oracle::record::Recorder;
 use super::prune::Arena;
 use super::reg::{Kind, MapRef, RegState};
 use super::reject::Checked;
@@ -95,6 +96,9 @@ pub(crate) struct Verifier<'p> {
     pub pointers: Vec<Option<(Kind, TypeFlags)>>,
     /// What is proved for the engines.
     pub facts: Facts,
+    /// Who records the states of the walk; the walk then goes on where a verdict's
+    /// would be cut off.
+    pub recorder: Option<Box<Recorder>>,
     /// The types of the functions' arguments, as far as they were asked for.
     pub signatures: Signatures,
     /// Which global functions were called, and so are to be verified on their own.
@@ -134,6 +138,7 @@ impl<'p> Verifier<'p> {
             caller,
             pointers: vec![None; slots],
             facts: Facts::new(slots),
+            recorder: None,
             called: vec![false; subprograms],
             signatures: Signatures::new(subprograms),
             structure: Arc::new(structure),

@@ -94,6 +94,11 @@ impl Verifier<'_> {
                     self.log_insn();
                 }
                 self.facts.see(pc);
+                if let Some(recorder) = &mut self.recorder
+                    && !recorder.record(&self.state)
+                {
+                    reject!(E2BIG, "the walk that is recorded is longer than asked for");
+                }
                 prev = pc;
                 self.begin_marks();
                 let next = self.check_insn().map_err(|reject| reject.at(pc))?;

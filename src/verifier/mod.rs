@@ -17,6 +17,7 @@
 //! | `precision`, `prune` | which numbers matter, and which paths are covered already |
 //! | `log`, `reject`, `verdict` | the kernel's words |
 //! | `facts` | what is proved, for the engines |
+//! | `oracle` | what the walk believed, held against runs |
 //!
 //! Two laws hold for each operation. *Soundness*: a result contains every number that
 //! the instruction could compute from members of its operands. *Parity*: it is exactly
@@ -36,6 +37,7 @@ mod liveness;
 mod log;
 mod maps;
 mod memory;
+pub mod oracle;
 mod packet;
 mod precision;
 mod prune;
@@ -49,23 +51,24 @@ mod structure;
 pub mod tnum;
 mod verdict;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 
-use std::num::NonZeroU32;
-
-use crate::spec::limits::MAX_CPUS;
-pub use reject::Reject;
-pub use verdict::{LogLevel, Statistics, Verdict};
-
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::util::{MapId, Pc};
+use crate::spec::limits::MAX_CPUS;
+use crate::util::{Errno, MapId, Pc};
 use attach_target::AttachTarget;
 use env::Verifier;
 use facts::Facts;
-pub use facts::Through;
 use log::Log;
+use oracle::Trace;
+use oracle::record::{Function, Recorder};
+
+pub use facts::Through;
+pub use reject::Reject;
+pub use verdict::{LogLevel, Statistics, Verdict};
 
 /// How a program is verified.
 #[derive(Debug, Clone, Copy, Default)]
@@ -216,4 +219,35 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
         log,
     };
     Verification { verdict, outcome }
+}
+
+/// Walks a program and records every state that the walk is in, at most `limit` of them
+/// (each takes a kilobyte or more).
+///
+/// # Errors
+/// The reject of a program that does not pass.
+pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Reject> {
+    let caller = caller_of(program);
+    let attach = || AttachTarget::resolve(program);
+    let mut log = Log::new(LogLevel::empty());
+    let (structure, attach) = structure::check(program, &caller, attach, &mut log)?;
+    let functions = structure.subprograms.iter().map(|sub| Function {
+        start: sub.start,
+        global: sub.global,
+    });
+    let recorder = Recorder::new(functions.collect(), limit);
+    let mut verifier = Verifier::new(program, caller, attach, structure, log, *options);
+    verifier.recorder = Some(Box::new(recorder));
+    let result = verifier.verify();
+    let recorder = verifier.recorder.take();
+    let mut recording = recorder
+        .map(|recorder| recorder.recording)
+        .unwrap_or_default();
+    match result {
+        Ok(()) => recording.complete = true,
+        // It was too long: nothing is claimed of what it did not come to.
+        Err(reject) if reject.errno() == Errno::E2BIG => {}
+        Err(reject) => return Err(reject),
+    }
+    Ok(Trace::new(Arc::clone(program), recording))
 }

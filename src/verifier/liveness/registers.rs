@@ -80,7 +80,8 @@ fn stand_in(mut error: DecodeError) -> Option<Insn> {
             (Field::Dst, _) => raw.regs &= 0xf0,
             (Field::Src, _) => raw = raw.with_src(0),
             (Field::Off, _) => raw.off = 0,
-            (Field::Imm, _) => raw.imm = 0,
+            // A byte swap has no size 0.
+            (Field::Imm, _) => raw.imm = if raw.imm == 0 { 16 } else { 0 },
             (Field::Opcode | Field::SecondSlot | Field::SecondImm, _) => return None,
         }
         match decode(&[raw], error.pc) {

@@ -69,7 +69,8 @@ impl StackLiveness {
         }
     }
 
-    /// The walk goes on in another frame or state.
+    /// The walk goes on in another frame or state: the instruction under way, a call or
+    /// an exit, is not [committed](Self::commit) any more.
     pub(crate) fn reset_current(&mut self) {
         self.current = None;
     }
@@ -353,4 +354,169 @@ fn offsets(slots: u64) -> String {
     let offsets = (0..64).filter(|slot| slots >> slot & 1 != 0);
     let texts: Vec<String> = offsets.map(|slot| (-8 * (slot + 1)).to_string()).collect();
     texts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::assemble;
+    use crate::program::Program;
+    use crate::spec::ProgType;
+    use crate::spec::helpers::Caller;
+    use crate::verifier::structure::check;
+    use crate::verifier::verdict::LogLevel;
+
+    /// The frames of a walk: where each function begins, and the call in it.
+    type Frames = &'static [(u32, Option<u32>)];
+
+    const MAIN: Frames = &[(0, None)];
+
+    /// A walk by hand.
+    struct Walk {
+        structure: Structure,
+        liveness: StackLiveness,
+        log: Log,
+    }
+
+    fn chain(frames: Frames) -> impl Fn(usize) -> CallChain {
+        move |last| {
+            let outer = frames.iter().take(last + 1);
+            CallChain::new(outer.map(|&(start, call)| (Pc(start), call.map(Pc))))
+        }
+    }
+
+    impl Walk {
+        fn of(text: &str) -> Self {
+            let program = Program::new("test", ProgType::Xdp, assemble(text).unwrap());
+            let caller = Caller::of(program.prog_type);
+            let mut log = Log::new(LogLevel::empty());
+            let (structure, ()) = check(&program, &caller, || Ok(()), &mut log).unwrap();
+            Self {
+                liveness: StackLiveness::new(&structure),
+                structure,
+                log: Log::new(LogLevel::ALL),
+            }
+        }
+
+        /// One instruction: the slots of each frame that it reads and writes.
+        fn step(
+            &mut self,
+            frames: Frames,
+            pc: u32,
+            reads: &[(usize, u64)],
+            writes: &[(usize, u64)],
+        ) {
+            let (live, last) = (&mut self.liveness, frames.len() - 1);
+            live.begin(|| chain(frames)(last), Pc(pc));
+            for &(frame, slots) in reads {
+                live.read(|| unreachable!(), frame, Pc(pc), slots);
+            }
+            for &(frame, slots) in writes {
+                live.write(frame, slots);
+            }
+            live.commit();
+        }
+
+        fn end(&mut self, frames: Frames) {
+            let last = frames.len() - 1;
+            self.liveness
+                .update(&self.structure, chain(frames), last, &mut self.log);
+        }
+
+        fn enter(&mut self) {
+            self.liveness.reset_current();
+        }
+
+        /// The slots of a frame that are alive at `pc`.
+        fn alive(&mut self, frames: Frames, pc: u32, frame: usize) -> Vec<usize> {
+            self.liveness.query(chain(frames), frames.len() - 1, Pc(pc));
+            (0..64)
+                .filter(|slot| self.liveness.is_alive(frame, *slot))
+                .collect()
+        }
+    }
+
+    const BRANCHES: &str = "*(u64 *)(r10 - 8) = r1\n if r1 == 0 goto +1\n r2 = *(u64 *)(r10 - 8)\n \
+                            *(u64 *)(r10 - 8) = r1\n r0 = *(u64 *)(r10 - 16)\n exit";
+
+    #[test]
+    fn a_slot_lives_from_its_writing_to_its_last_reading() {
+        let mut walk = Walk::of(BRANCHES);
+        walk.step(MAIN, 0, &[], &[(0, 1)]);
+        walk.step(MAIN, 2, &[(0, 1)], &[]);
+        walk.step(MAIN, 3, &[], &[(0, 1)]);
+        walk.step(MAIN, 4, &[(0, 2)], &[]);
+        walk.end(MAIN);
+        let mut alive = |pc| walk.alive(MAIN, pc, 0);
+        assert_eq!(alive(0), [1]);
+        assert_eq!(alive(1), [0, 1]);
+        assert_eq!(alive(3), [1]);
+        assert_eq!(alive(5), [0; 0]);
+    }
+
+    /// What one path writes and another leaves is not written for sure.
+    #[test]
+    fn writing_is_what_every_walk_does() {
+        let mut walk = Walk::of("r0 = 0\n *(u64 *)(r1 + 0) = r0\n r0 = *(u64 *)(r10 - 8)\n exit");
+        walk.step(MAIN, 1, &[], &[(0, 1)]);
+        walk.step(MAIN, 2, &[(0, 1)], &[]);
+        walk.end(MAIN);
+        assert_eq!(walk.alive(MAIN, 0, 0), [0; 0]);
+        walk.step(MAIN, 1, &[], &[]);
+        walk.end(MAIN);
+        assert_eq!(walk.alive(MAIN, 0, 0), [0]);
+        walk.step(MAIN, 1, &[], &[(0, 1)]);
+        walk.end(MAIN);
+        assert_eq!(walk.alive(MAIN, 0, 0), [0]);
+    }
+
+    const CALLEE: &str = "call pc+2\n r0 = *(u64 *)(r10 - 8)\n exit\n \
+                          *(u64 *)(r1 + 0) = r2\n r0 = *(u64 *)(r1 - 8)\n exit";
+    const IN_CALLEE: Frames = &[(0, Some(0)), (3, None)];
+
+    /// What a function does to its caller's slots, the call does. The lines are those
+    /// of the kernel's log.
+    #[test]
+    fn a_call_does_what_the_function_does() {
+        let mut walk = Walk::of(CALLEE);
+        // The call itself: nothing is committed once the callee is entered.
+        walk.liveness.begin(|| chain(MAIN)(0), Pc(0));
+        walk.enter();
+        walk.liveness.commit();
+        walk.step(IN_CALLEE, 3, &[], &[(0, 1)]);
+        walk.step(IN_CALLEE, 4, &[(0, 2)], &[]);
+        walk.end(IN_CALLEE);
+        walk.step(MAIN, 1, &[(0, 1)], &[]);
+        walk.end(MAIN);
+        assert_eq!(walk.alive(MAIN, 0, 0), [1]);
+        assert_eq!(walk.alive(MAIN, 1, 0), [0]);
+        // From inside: what it reads itself, and what is read after the call.
+        assert_eq!(walk.alive(IN_CALLEE, 3, 0), [0, 1]);
+        assert_eq!(walk.alive(IN_CALLEE, 5, 0), [0]);
+        let log = walk.log.into_text();
+        let lines = [
+            "(0,3) frame 0 insn 4 +live -16 ",
+            "(0,3) frame 0 insn 3 +live -16 ",
+            "(0,3) frame 0 insn 3 +written -8 ",
+            "(0,3) live stack update done in 2 iterations",
+        ];
+        assert!(log.starts_with(&lines.join("\n")), "{log}");
+    }
+
+    /// The stack of the function itself is its own in each call.
+    #[test]
+    fn chains_are_kept_apart() {
+        let mut walk = Walk::of("call pc+2\n call pc+1\n exit\n r0 = *(u64 *)(r1 + 0)\n exit");
+        let (first, second): (Frames, Frames) =
+            (&[(0, Some(0)), (3, None)], &[(0, Some(1)), (3, None)]);
+        for (frames, slots) in [(first, 1), (second, 4)] {
+            walk.enter();
+            walk.step(frames, 3, &[(0, slots)], &[]);
+            walk.end(frames);
+        }
+        assert_eq!(walk.alive(MAIN, 0, 0), [0, 2]);
+        assert_eq!(walk.alive(MAIN, 1, 0), [2]);
+        assert_eq!(walk.alive(first, 3, 0), [0, 2]);
+        assert_eq!(walk.alive(second, 3, 0), [2]);
+    }
 }

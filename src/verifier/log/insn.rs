@@ -16,25 +16,6 @@ const COLUMN: usize = 40;
 /// It then begins at a multiple of this (`BPF_LOG_MIN_ALIGNMENT`).
 const STEP: usize = 8;
 
-/// What the log remembers of the line of the last instruction.
-#[derive(Debug)]
-pub(super) struct LastInsn {
-    /// Where the log ended behind it.
-    end: usize,
-    /// How long its text was.
-    len: usize,
-    /// The source line that was printed last, as an index into the program's.
-    source: Option<usize>,
-}
-
-impl LastInsn {
-    pub(super) const NONE: Self = Self {
-        end: 0,
-        len: 0,
-        source: None,
-    };
-}
-
 impl Touched {
     /// Everything.
     pub(crate) const ALL: Self = Self {

@@ -50,7 +50,15 @@ impl Verifier<'_> {
         })?;
         self.check_same_kind(&kind)?;
         self.note_access(&kind, place.off);
-        Ok(())
+        if !self.reg(dst).is_scalar() {
+            return Ok(());
+        }
+        let context = match signed {
+            Some(_) => "ldsx",
+            None if strict => "atomic_load",
+            None => "ldx",
+        };
+        self.keep_consistent(dst, context)
     }
 
     /// `*(uN *)(base + off) = src` (`check_store_reg`, and `do_check_insn` for constants).

@@ -41,7 +41,9 @@ impl Verifier<'_> {
         // In a loop, the states of most rounds help nobody.
         let rare = !force && jumps < 20 && processed < 100;
 
-        self.clean_kept(pc);
+        if self.recorder.is_none() {
+            self.clean_kept(pc);
+        }
         match self.find(pc, rare, &mut add) {
             Found::Covered { by, looping } => {
                 self.arena.kept_mut(by).hits += 1;
@@ -144,8 +146,13 @@ impl Verifier<'_> {
     fn is_covered(&mut self, id: StateId, closeness: Closeness) -> bool {
         let mut ids = self.arena.take_ids(self.last_id);
         let kept = self.arena.kept(id);
+        let (insns, closeness) = match self.recorder {
+            None => (self.structure.insns.as_slice(), closeness),
+            // What is recorded is to hold of registers too that are never read again.
+            Some(_) => ([].as_slice(), Closeness::RangeWithin),
+        };
         let mut comparison = Comparison {
-            insns: &self.structure.insns,
+            insns,
             ids: &mut ids,
             closeness,
             hint: kept.hints[0],

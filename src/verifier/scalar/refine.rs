@@ -12,19 +12,7 @@ impl Scalar {
     /// see [`Self::sanitized`].
     #[must_use]
     pub fn refine(op: JumpOp, width: Width, dst: &Self, src: &Self, taken: bool) -> (Self, Self) {
-        let (mut a, mut b) = (*dst, *src);
-        match (taken, op.negated()) {
-            (true, _) => refine(op, width, &mut a, &mut b),
-            (false, Some(negated)) => refine(negated, width, &mut a, &mut b),
-            (false, None) => {
-                if let Some((number, bits)) = beside_constant(width, &mut a, &mut b) {
-                    // The bits alone are kept: beside them, the intervals would contradict
-                    // themselves on an edge that no member takes.
-                    let bits = number.bits.and(Tnum::constant(!bits));
-                    *number = Self::of(bits, Bounds::FULL, Bounds::FULL);
-                }
-            }
-        }
+        let (a, b) = edge(op, width, dst, src, taken);
         (a.synced(), b.synced())
     }
 
@@ -32,12 +20,7 @@ impl Scalar {
     /// is synced for each of them.
     #[must_use]
     pub fn refine_same(op: JumpOp, width: Width, number: &Self, taken: bool) -> Self {
-        let (mut a, mut b) = (*number, *number);
-        match (taken, op.negated()) {
-            (true, _) => refine(op, width, &mut a, &mut b),
-            (false, Some(negated)) => refine(negated, width, &mut a, &mut b),
-            (false, None) => {}
-        }
+        let (a, b) = edge(op, width, number, number, taken);
         Self::of(
             a.bits.intersect(b.bits),
             a.wide().intersect(b.wide()),
@@ -86,6 +69,24 @@ impl Scalar {
     fn set_half(&mut self, half: Bounds<u32>) {
         *self = Self::of(self.bits, self.wide(), half);
     }
+}
+
+/// Both operands where the condition holds (`taken`) or does not, not yet synced.
+fn edge(op: JumpOp, width: Width, dst: &Scalar, src: &Scalar, taken: bool) -> (Scalar, Scalar) {
+    let (mut a, mut b) = (*dst, *src);
+    match (taken, op.negated()) {
+        (true, _) => refine(op, width, &mut a, &mut b),
+        (false, Some(negated)) => refine(negated, width, &mut a, &mut b),
+        (false, None) => {
+            if let Some((number, bits)) = beside_constant(width, &mut a, &mut b) {
+                // The bits alone are kept: beside them, the intervals would contradict
+                // themselves on an edge that no member takes.
+                let bits = number.bits.and(Tnum::constant(!bits));
+                *number = Scalar::of(bits, Bounds::FULL, Bounds::FULL);
+            }
+        }
+    }
+    (a, b)
 }
 
 /// The condition holds of `a` and `b`.

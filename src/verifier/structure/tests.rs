@@ -1,31 +1,43 @@
 //! The whole room, over programs in text, and over a corpus where there is one.
 
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::isa::assemble;
+use crate::isa::{RawInsn, assemble};
 use crate::program::Program;
 use crate::spec::ProgType;
 use crate::verifier::attach_target::AttachTarget;
 use crate::verifier::verdict::LogLevel;
 
-fn silent() -> Log {
-    Log::new(LogLevel::empty())
+mod corpus;
+mod errors;
+mod info;
+mod maps;
+mod marks;
+mod stack;
+
+fn slots(text: &str) -> Vec<RawInsn> {
+    assemble(text).unwrap()
 }
 
 fn program(prog_type: ProgType, text: &str) -> Program {
-    Program::new("test", prog_type, assemble(text).unwrap())
+    Program::new("test", prog_type, slots(text))
 }
 
 fn structure(program: &Program) -> Checked<Structure> {
     let attach = || AttachTarget::resolve(program);
-    let checked = check(
-        program,
-        &Caller::of(program.prog_type),
-        attach,
-        &mut silent(),
-    );
-    checked.map(|(structure, _)| structure)
+    let mut log = Log::new(LogLevel::empty());
+    let caller = Caller::of(program.prog_type);
+    check(program, &caller, attach, &mut log).map(|(structure, _)| structure)
 }
 
-mod corpus;
+/// Of a program that is taken.
+fn of(prog_type: ProgType, text: &str) -> Structure {
+    structure(&program(prog_type, text)).unwrap()
+}
+
+/// The error number and the line that a program is refused with; "ok" if it isn't.
+fn verdict(program: &Program) -> String {
+    match structure(program) {
+        Ok(_) => "ok".to_owned(),
+        Err(reject) => format!("{:?} {}", reject.errno(), reject.message()),
+    }
+}

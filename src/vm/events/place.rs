@@ -335,6 +335,12 @@ impl Placed {
         found.map(|(_, address)| *address)
     }
 
+    /// The address of the first byte of the packet's block.
+    #[must_use]
+    pub fn packet_base(&self) -> Option<Address> {
+        self.packet.as_ref().map(|packet| packet.region)
+    }
+
     /// Where the packet lies in its block now.
     #[must_use]
     pub fn packet_range(&self, space: &Space) -> Option<PacketRange> {

@@ -7,7 +7,7 @@
 //! | step | file |
 //! |---|---|
 //! | may this program call it, here? | `permit` |
-//! | each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `memory`, `stack`, `text` |
+//! | each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `object`, `memory`, `stack`, `text` |
 //! | the map: written, tail-called | `map` |
 //! | memory that is filled, references given back, callbacks, rules of single helpers | `effects`, `reference` |
 //! | what `r0` holds | `result` |
@@ -18,6 +18,7 @@ mod effects;
 mod lock;
 mod map;
 mod memory;
+mod object;
 mod permit;
 mod reference;
 mod result;

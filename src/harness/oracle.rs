@@ -1,0 +1,225 @@
+//! The verifier's word held against runs: at each instruction of a run, registers and
+//! stack slots must lie in a state that the verifier's walk was in there.
+
+use std::sync::Arc;
+
+use super::error::Result;
+use super::vm::Vm;
+use crate::interp::{Step, Watch};
+use crate::isa::Reg;
+use crate::util::{MapId, Pc};
+use crate::verifier::oracle::{Agreement, PacketEnds, Run, Trace, ValuePlace, Violation};
+use crate::vm::events::Event;
+use crate::vm::memory::{AccessKind, Address, Body, Region};
+use crate::vm::{Outcome, ProgramHandle};
+
+/// Holds runs of a program against a [`Trace`] of its verification.
+///
+/// ```
+/// use std::sync::Arc;
+/// use bpflab::harness::Oracle;
+/// use bpflab::isa::assemble;
+/// use bpflab::program::Program;
+/// use bpflab::spec::ProgType;
+/// use bpflab::verifier::{Options, trace};
+/// use bpflab::vm::{World, events::Event};
+/// use bpflab::Vm;
+///
+/// let insns = assemble("r0 = *(u32 *)(r1 +0)\nr0 &= 7\nexit")?;
+/// let program = Arc::new(Program::new("low", ProgType::SocketFilter, insns));
+/// let trace = trace(&program, &Options::default(), 1000)?;
+///
+/// let mut vm = Vm::with_world(World::default());
+/// let handle = vm.load_programs(&[], vec![program])?[0];
+/// let event = Event::packet(vec![0; 64]);
+/// let checked = Oracle::new(&trace).run(&mut vm, handle, &event);
+/// assert_eq!((checked.held, checked.violation), (3, None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Oracle<'t> {
+    trace: &'t Trace,
+    limit: u64,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Checked {
+    /// As without an oracle. A program that was accepted must not fault.
+    pub outcome: Result<Outcome>,
+    /// Instructions at which everything lay in a state of the walk.
+    pub held: u64,
+    /// Instructions of which nothing can be said: the walk that was recorded ended
+    /// before, or the run before was long enough.
+    pub unknown: u64,
+    /// The first instruction at which something did not.
+    pub violation: Option<Violation>,
+}
+
+impl<'t> Oracle<'t> {
+    /// An oracle by this trace.
+    #[must_use]
+    pub const fn new(trace: &'t Trace) -> Self {
+        Self {
+            trace,
+            limit: u64::MAX,
+        }
+    }
+
+    /// The same that looks at no more instructions of a run than these.
+    #[must_use]
+    pub const fn with_limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Runs the program of the trace, loaded as `program`, on an event. After a tail
+    /// call nothing is checked: that is another program.
+    pub fn run(&self, vm: &mut Vm, program: ProgramHandle, event: &Event) -> Checked {
+        let mut watcher = Watcher {
+            oracle: *self,
+            context: None,
+            done: false,
+            held: 0,
+            unknown: 0,
+            violation: None,
+        };
+        let outcome = vm.run_watched(program, event, &mut watcher);
+        Checked {
+            outcome,
+            held: watcher.held,
+            unknown: watcher.unknown,
+            violation: watcher.violation,
+        }
+    }
+}
+
+struct Watcher<'t> {
+    oracle: Oracle<'t>,
+    /// What r1 was at the start.
+    context: Option<u64>,
+    /// Whether the run has left the program, or was wrong already.
+    done: bool,
+    held: u64,
+    unknown: u64,
+    violation: Option<Violation>,
+}
+
+impl Watch for Watcher<'_> {
+    fn before(&mut self, step: &Step<'_>) {
+        let trace = self.oracle.trace;
+        self.done |= !Arc::ptr_eq(step.image.program(), trace.program());
+        if self.done || self.held >= self.oracle.limit {
+            self.unknown += 1;
+            return;
+        }
+        let first = step
+            .frames
+            .last()
+            .map_or(0, |frame| frame.regs[Reg::R1.index()]);
+        let context = *self.context.get_or_insert(first);
+        match trace.check(&Seen { step, context }) {
+            Agreement::Holds => self.held += 1,
+            Agreement::Unknown => self.unknown += 1,
+            Agreement::Violated(violation) => {
+                self.violation = Some(*violation);
+                self.done = true;
+            }
+        }
+    }
+}
+
+/// A run as the trace asks for it.
+struct Seen<'a> {
+    step: &'a Step<'a>,
+    context: u64,
+}
+
+impl Run for Seen<'_> {
+    fn pc(&self) -> Pc {
+        self.step.pc
+    }
+
+    fn depth(&self) -> usize {
+        self.step.frames.len()
+    }
+
+    fn start(&self, frame: usize) -> Pc {
+        let found = self.step.frames.get(frame);
+        found.map_or(Pc(0), |frame| frame.start)
+    }
+
+    fn callsite(&self, frame: usize) -> Option<Pc> {
+        self.step.frames.get(frame)?.callsite
+    }
+
+    fn is_callback(&self, frame: usize) -> bool {
+        let found = self.step.frames.get(frame);
+        found.is_some_and(|frame| frame.is_callback)
+    }
+
+    fn reg(&self, frame: usize, reg: Reg) -> u64 {
+        let found = self.step.frames.get(frame);
+        found.map_or(0, |frame| frame.regs[reg.index()])
+    }
+
+    fn slot(&self, frame: usize, slot: usize) -> Option<u64> {
+        let below = (slot as u64 + 1) * 8;
+        let end = self.step.frames.get(frame)?.regs[Reg::FP.index()];
+        self.step
+            .machine
+            .space
+            .load(end.wrapping_sub(below), 8)
+            .ok()
+    }
+
+    fn context(&self) -> u64 {
+        self.context
+    }
+
+    fn packet(&self) -> Option<PacketEnds> {
+        let machine = self.step.machine;
+        let placed = &machine.current()?.placed;
+        let base = placed.packet_base()?;
+        let range = placed.packet_range(&machine.space)?;
+        Some(PacketEnds {
+            meta: base.plus(range.meta as u64),
+            data: base.plus(range.data as u64),
+            end: base.plus(range.end as u64),
+        })
+    }
+
+    fn map(&self, map: MapId) -> Option<u64> {
+        let handle = *self.step.image.maps().get(map.index())?;
+        self.step.machine.map_address(handle)
+    }
+
+    fn value(&self, map: Option<MapId>, address: u64) -> Option<ValuePlace> {
+        let machine = self.step.machine;
+        let address = Address::from_register(address)?;
+        if let Some(map) = map {
+            let handle = *self.step.image.maps().get(map.index())?;
+            let first = Address::from_register(machine.value_address(handle, 0)?)?;
+            if first.region() != address.region() {
+                return None;
+            }
+        }
+        match &machine.space.region(address)?.body {
+            Body::Elements(slab) => Some(ValuePlace {
+                offset: address.offset(),
+                span: Region::element_span(slab.value_size()),
+            }),
+            _ => None,
+        }
+    }
+
+    fn function(&self, start: Pc) -> u64 {
+        self.step.image.function_address(i64::from(start.0))
+    }
+
+    fn is_readable(&self, address: u64, len: u64) -> bool {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let space = &self.step.machine.space;
+        let writable = || space.locate(address, len, AccessKind::Write).is_ok();
+        space.locate(address, len, AccessKind::Read).is_ok() || writable()
+    }
+}

@@ -1,0 +1,263 @@
+//! Whether a state holds what a run has.
+//!
+//! Numbers are members of what is known of them. Pointers are told by the object that
+//! they point to and by their distance from its start; what no distance can be taken of,
+//! such as a socket, must not be null unless it may be. Registers of one id have the
+//! same value, or are as far from each other as the walk noted.
+
+use std::fmt;
+
+use super::record::Function;
+use super::run::{Run, ValuePlace};
+use crate::isa::Reg;
+use crate::spec::MapType;
+use crate::spec::helpers::TypeFlags;
+use crate::verifier::maps::Maps;
+use crate::verifier::reg::{ADD_CONST, ADD_CONST32, AT_END, BEYOND_END, Kind, MapRef, RegState};
+use crate::verifier::stack::{SLOT, Slot, SlotKind};
+use crate::verifier::state::State;
+
+/// How many neighbours of an element are tried for a pointer that may have left it.
+const NEIGHBOURS: u64 = 64;
+
+/// A run beside the states of a walk.
+pub(super) struct Beside<'a> {
+    pub run: &'a dyn Run,
+    pub maps: &'a Maps<'a>,
+    /// The frame of the run that is the walk's first.
+    pub base: usize,
+}
+
+/// What does not lie in a state.
+#[derive(Debug)]
+pub(super) struct Misfit {
+    /// The frame, of the state.
+    pub frame: usize,
+    what: What,
+    value: u64,
+    /// How much was found to hold before.
+    pub held: usize,
+}
+
+#[derive(Debug)]
+enum What {
+    Reg(usize),
+    Slot(usize),
+    /// The register or slot is linked to another, and is not so far from it.
+    Link(usize),
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            What::Reg(number) => write!(f, "R{number}")?,
+            What::Slot(number) => write!(f, "fp-{}", (number + 1) * SLOT)?,
+            What::Link(number) => write!(f, "what is linked as id {number}")?,
+        }
+        write!(f, " of frame {} is {:#x}", self.frame, self.value)
+    }
+}
+
+impl Beside<'_> {
+    /// Whether every register and slot of the run lies in a state of a walk.
+    pub(super) fn holds(&self, state: &State, functions: &[Function]) -> Result<(), Misfit> {
+        let mut links = Links::default();
+        let mut held = 0;
+        let innermost = state.current();
+        for (frame, known) in state.frames.iter().enumerate() {
+            let mut judge = |holds: bool, what: What, value: u64| {
+                held += usize::from(holds);
+                let misfit = Misfit {
+                    frame,
+                    what,
+                    value,
+                    held,
+                };
+                if holds { Ok(()) } else { Err(misfit) }
+            };
+            for reg in Reg::ALL {
+                // The caller's other registers are gone.
+                if frame != innermost && reg <= Reg::R5 {
+                    continue;
+                }
+                let known = &known.regs[reg.index()];
+                let value = self.run.reg(self.base + frame, reg);
+                let holds = self.reg(known, value, functions);
+                judge(holds, What::Reg(reg.index()), value)?;
+                let linked = links.add(known, value);
+                judge(linked, What::Link(id(known)), value)?;
+            }
+            for (number, slot) in known.stack.iter().enumerate() {
+                let Some(value) = self.run.slot(self.base + frame, number) else {
+                    continue;
+                };
+                let holds = self.slot(slot, value, functions);
+                judge(holds, What::Slot(number), value)?;
+                if spilled(slot) == SLOT {
+                    let linked = links.add(&slot.reg, value);
+                    judge(linked, What::Link(id(&slot.reg)), value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&self, slot: &Slot, value: u64, functions: &[Function]) -> bool {
+        let bytes = value.to_le_bytes();
+        let zeros = std::iter::zip(slot.bytes, bytes.iter().rev());
+        let mut zeros = zeros.filter(|(kind, _)| *kind == SlotKind::Zero);
+        if zeros.any(|(_, byte)| *byte != 0) {
+            return false;
+        }
+        match spilled(slot) {
+            0 => true,
+            SLOT => self.reg(&slot.reg, value, functions),
+            size => {
+                let low = value & (u64::MAX >> (64 - 8 * size));
+                let bytes = u32::try_from(size).unwrap_or(8);
+                !slot.reg.is_scalar() || slot.reg.var.to_size(bytes).contains(low)
+            }
+        }
+    }
+
+    /// Whether what a lookup in a map finds is a map or a socket.
+    fn finds_no_values(&self, map: MapRef) -> bool {
+        let def = self.maps.def(map);
+        def.is_some_and(|def| {
+            def.inner.is_some()
+                || matches!(
+                    def.map_type,
+                    MapType::Sockmap | MapType::Sockhash | MapType::Xskmap
+                )
+        })
+    }
+
+    /// Whether a register of the walk can hold a value.
+    fn reg(&self, reg: &RegState, value: u64, functions: &[Function]) -> bool {
+        if value == 0 && reg.maybe_null() {
+            return true;
+        }
+        let from = |start: u64| reg.var.contains(distance(reg, value, start));
+        let packet = self.run.packet();
+        match reg.kind {
+            Kind::NotInit => true,
+            Kind::Scalar => reg.var.contains(value),
+            Kind::Ctx => from(self.run.context()),
+            Kind::Stack { frame } => {
+                let frame = self.base + usize::from(frame);
+                frame < self.run.depth() && from(self.run.reg(frame, Reg::FP))
+            }
+            Kind::MapPtr { map, .. } if !map.inner => self.run.map(map.id).is_none_or(from),
+            // What else a lookup finds is told from a value once it is not null.
+            Kind::MapValue { map, .. } if reg.maybe_null() && self.finds_no_values(map) => true,
+            Kind::MapValue { map, .. } => {
+                let known = (!map.inner).then_some(map.id);
+                let place = self.run.value(known, value);
+                place.is_some_and(|place| in_value(reg, place))
+            }
+            Kind::Packet { range } => packet
+                .is_none_or(|packet| from(packet.data) && reaches(reg, value, range, packet.end)),
+            Kind::PacketMeta { range } => packet
+                .is_none_or(|packet| from(packet.meta) && reaches(reg, value, range, packet.data)),
+            Kind::PacketEnd => packet.is_none_or(|packet| from(packet.end)),
+            Kind::Func { subprogram } => {
+                let function = functions.get(subprogram as usize);
+                function.is_some_and(|function| from(self.run.function(function.start)))
+            }
+            Kind::Mem { size } => match reg.var.value() {
+                _ if reg.flags.intersects(UNREADABLE) => true,
+                Some(var) => {
+                    let start = distance(reg, value, var);
+                    size == 0 || self.run.is_readable(start, size.into())
+                }
+                None => value != 0,
+            },
+            // The kernel takes such a pointer to be anything, and checks each load.
+            Kind::BtfId { .. } => true,
+            Kind::MapPtr { .. }
+            | Kind::MapKey { .. }
+            | Kind::FlowKeys
+            | Kind::Socket
+            | Kind::SockCommon
+            | Kind::TcpSock
+            | Kind::TpBuffer
+            | Kind::XdpSock
+            | Kind::Dynptr
+            | Kind::Buf => value != 0,
+        }
+    }
+}
+
+/// Memory that can't be counted on to be there.
+const UNREADABLE: TypeFlags = TypeFlags::PTR_UNTRUSTED.union(TypeFlags::MEM_USER);
+
+/// What the variable part of a pointer's offset is.
+fn distance(reg: &RegState, value: u64, start: u64) -> u64 {
+    value
+        .wrapping_sub(start)
+        .wrapping_sub(i64::from(reg.off).cast_unsigned())
+}
+
+/// Whether a packet pointer that is checked up to `range` bytes has as many before the
+/// end.
+fn reaches(reg: &RegState, value: u64, range: i32, end: u64) -> bool {
+    match range {
+        AT_END => value >= end,
+        BEYOND_END => value > end,
+        _ => {
+            let checked = distance(reg, value, 0).wrapping_add(i64::from(range).cast_unsigned());
+            range == 0 || checked <= end
+        }
+    }
+}
+
+/// Whether a pointer can be so far from the first value of a map. It may have left the
+/// value that it belongs to, if it comes back before it is used, so that its neighbours
+/// are tried too.
+fn in_value(reg: &RegState, place: ValuePlace) -> bool {
+    let span = i64::try_from(place.span).unwrap_or(i64::MAX).max(1);
+    let inside = place.offset.wrapping_sub(reg.off.into()).rem_euclid(span);
+    let spread = reg.var.smax.abs_diff(reg.var.smin) / place.span.max(1);
+    if spread > NEIGHBOURS {
+        return true;
+    }
+    let first = reg.var.smin.div_euclid(span);
+    (0..=NEIGHBOURS.cast_signed() + 1)
+        .map(|n| (first + n).wrapping_mul(span).wrapping_add(inside))
+        .any(|offset| reg.var.contains(offset.cast_unsigned()))
+}
+
+/// Bytes of a slot that hold a register.
+fn spilled(slot: &Slot) -> usize {
+    let spill = |kind: &&SlotKind| **kind == SlotKind::Spill;
+    slot.bytes.iter().rev().take_while(spill).count()
+}
+
+fn id(reg: &RegState) -> usize {
+    (reg.id & !ADD_CONST) as usize
+}
+
+/// The numbers of linked registers, less their distances.
+#[derive(Default)]
+struct Links(Vec<(usize, u64, bool)>);
+
+impl Links {
+    /// Adds a register; whether it is where the others of its id say.
+    fn add(&mut self, reg: &RegState, value: u64) -> bool {
+        if !reg.is_scalar() || id(reg) == 0 {
+            return true;
+        }
+        let off = if reg.id & ADD_CONST == 0 { 0 } else { reg.off };
+        let origin = value.wrapping_sub(i64::from(off).cast_unsigned());
+        let half = reg.id & ADD_CONST32 != 0;
+        let low = |number: u64| number & u64::from(u32::MAX);
+        match self.0.iter().find(|known| known.0 == id(reg)) {
+            Some(&(_, known, known_half)) if half || known_half => low(known) == low(origin),
+            Some(&(_, known, _)) => known == origin,
+            None => {
+                self.0.push((id(reg), origin, half));
+                true
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Whatever it is given, the verifier gives a verdict, and soon: no panic, no endless
+//! walk. Streams of random bytes, of valid opcodes with random fields, and programs of
+//! the shared corpus (where it is there) with a few fields changed.
+//!
+//! `BPFLAB_RANDOM_COUNT` says how many streams in all (20,000 by default), `BPFLAB_SEED`
+//! gives others. `--nocapture` tells the slowest.
+
+#[path = "verifier_random/streams.rs"]
+mod streams;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bpflab::object::cases::Cases;
+use bpflab::program::Program;
+use bpflab::verifier::{Options, verify};
+
+use streams::Streams;
+
+/// The longest that a verdict may take.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Streams by default.
+const COUNT: u64 = 20_000;
+/// Without a count, programs that take longer to walk than this are left out.
+const SHORT_WALK: u64 = 5_000;
+
+/// How many streams are asked for.
+fn asked() -> Option<u64> {
+    let count = std::env::var("BPFLAB_RANDOM_COUNT").ok()?;
+    Some(count.parse().expect("BPFLAB_RANDOM_COUNT is a number"))
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    accepted: u64,
+    rejected: u64,
+    slowest: Duration,
+    slowest_program: String,
+}
+
+impl Tally {
+    fn judge(&mut self, program: Program) {
+        let program = Arc::new(program);
+        let start = Instant::now();
+        let verdict = catch_unwind(AssertUnwindSafe(|| {
+            verify(&program, &Options::default()).verdict
+        }));
+        let time = start.elapsed();
+        let Ok(verdict) = verdict else {
+            panic!("the verifier panics on {}", hex(&program));
+        };
+        if verdict.accepted {
+            self.accepted += 1;
+        } else {
+            self.rejected += 1;
+            assert!(verdict.errno.is_some(), "{}", hex(&program));
+        }
+        if time > self.slowest {
+            self.slowest = time;
+            self.slowest_program = hex(&program);
+        }
+        assert!(time < LONGEST, "{time:?}: {}", hex(&program));
+    }
+
+    fn tell(&self, what: &str) {
+        let Self {
+            accepted,
+            rejected,
+            slowest,
+            slowest_program,
+        } = self;
+        let program = slowest_program.get(..200).unwrap_or(slowest_program);
+        eprintln!(
+            "{what}: {accepted} accepted, {rejected} rejected, slowest {slowest:?}: {program}"
+        );
+    }
+}
+
+/// A program to be tried again: its type and its instructions.
+fn hex(program: &Program) -> String {
+    let bytes = program.insns.iter().flat_map(|raw| raw.to_bytes());
+    let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+    format!("{} {hex}", program.prog_type.name())
+}
+
+#[test]
+fn random_bytes() {
+    let mut streams = Streams::seeded(1);
+    let mut tally = Tally::default();
+    for _ in 0..asked().unwrap_or(COUNT) / 2 {
+        tally.judge(streams.bytes());
+    }
+    tally.tell("bytes");
+    assert!(tally.rejected > 0);
+}
+
+#[test]
+fn random_instructions() {
+    let mut streams = Streams::seeded(2);
+    let mut tally = Tally::default();
+    for _ in 0..asked().unwrap_or(COUNT) * 2 / 5 {
+        tally.judge(streams.instructions());
+    }
+    tally.tell("instructions");
+    assert!(tally.accepted > 0 && tally.rejected > 0, "{tally:?}");
+}
+
+#[test]
+fn changed_programs() {
+    let Some(path) = corpus() else { return };
+    let mut cases = Cases::open(&path).unwrap();
+    let all: Vec<_> = cases.by_ref().collect::<Result<_, _>>().unwrap();
+    let walk = |case: &bpflab::object::cases::Case| {
+        let says = case.kernel.as_ref();
+        says.map_or(0, |says| says.processed)
+    };
+    let longest = asked().map_or(SHORT_WALK, |_| u64::MAX);
+    let mut programs = Vec::new();
+    for case in all.iter().filter(|case| walk(case) <= longest) {
+        programs.push(cases.program(case).unwrap());
+    }
+    let mut streams = Streams::seeded(3);
+    let mut tally = Tally::default();
+    for _ in 0..asked().unwrap_or(COUNT) / 10 {
+        tally.judge(streams.changed(&programs));
+    }
+    tally.tell("changed programs");
+    assert!(tally.accepted > 0 && tally.rejected > 0, "{tally:?}");
+}
+
+/// The collection, or why it is not there.
+fn corpus() -> Option<PathBuf> {
+    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
+    let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
+    let path = shared.join("corpus/selftests.jsonl.xz");
+    if !path.is_file() {
+        eprintln!("skipped: {} is not there", path.display());
+        return None;
+    }
+    Some(path)
+}
