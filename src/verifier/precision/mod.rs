@@ -8,6 +8,8 @@
 mod back;
 mod chain;
 mod marks;
+#[cfg(test)]
+mod tests;
 mod trodden;
 
 pub(crate) use chain::{Chain, before};

@@ -26,6 +26,7 @@ fn compare<T>(closeness: Closeness, check: impl FnOnce(&mut Comparison<'_>) -> T
         insns: &[live],
         ids: &mut ids,
         closeness,
+        hint: 0,
     })
 }
 
@@ -140,7 +141,7 @@ fn registers() {
         (
             "at a distance now",
             with_id(5, precise(0, 9)),
-            far(ADD_CONST64, 0),
+            far(ADD_CONST64, 4),
             &[],
         ),
         ("another offset", pointer(VALUE), at(4, pointer(VALUE)), &[]),
@@ -482,6 +483,7 @@ fn a_register_that_is_dead_is_no_difference() {
         insns: &[live],
         ids: &mut ids,
         closeness: NotExact,
+        hint: 0,
     };
     let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
     old.frame_mut().regs[7] = pointer(Kind::Ctx);
@@ -492,12 +494,30 @@ fn a_register_that_is_dead_is_no_difference() {
     assert!(comparison.states(&old, &current));
 }
 
+/// The register that is looked at first is looked at again: it has the same id both
+/// times.
+#[test]
+fn a_hint_leaves_no_ids_behind() {
+    let (mut old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
+    old.frame_mut().regs[6] = RegState {
+        id: 5,
+        ..precise(0, 9)
+    };
+    current.frame_mut().regs[6] = number(0, 9);
+    for hint in [0, 6] {
+        assert!(compare(NotExact, |it| {
+            it.hint = hint;
+            it.states(&old, &current)
+        }));
+    }
+}
+
 #[test]
 fn a_loop_that_changes_nothing_may_be_endless() {
     let (old, mut current) = (state(&[], Pc(0)), state(&[], Pc(0)));
-    assert!(may_loop(&old, &current));
+    assert!(may_loop(&old, &current, &mut 3));
     current.frame_mut().regs[6] = RegState::constant(1);
-    assert!(!may_loop(&old, &current));
+    assert!(!may_loop(&old, &current, &mut 3));
     current.frame_mut().entry = Entry::Call;
-    assert!(!may_loop(&old, &state(&[3], Pc(0))));
+    assert!(!may_loop(&old, &state(&[3], Pc(0)), &mut 3));
 }
