@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::row::{VerdictRow, reason, word};
+use super::row::{Subject, VerdictRow, reason, word};
 use crate::report::table::Table;
 use crate::verifier::Verdict;
 
@@ -131,6 +131,7 @@ impl MatchTable<'_> {
 
 impl fmt::Display for MatchTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let several = Subject::several_objects(self.0.iter().map(|row| &row.subject));
         let mut table = Table::default().flush().numbers(&[3, 4, 5, 6]);
         table.row([
             "program", "ours", "kernel", "insns", "kernel", "us", "kernel", "",
@@ -144,7 +145,7 @@ impl fmt::Display for MatchTable<'_> {
                 None => "no verdict".to_owned(),
             };
             table.row([
-                row.subject.name().to_owned(),
+                row.subject.name_among(several),
                 row.verdict.to_owned(),
                 kernel.verdict.to_owned(),
                 number(row.processed),
@@ -244,7 +245,6 @@ impl fmt::Display for Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Subject;
     use super::*;
 
     fn row(verdict: &'static str, errno: u16, message: &str, processed: u64) -> VerdictRow {
