@@ -3,7 +3,7 @@
 use super::env::Verifier;
 use super::log::RegText;
 use super::precision::before;
-use super::state::NO_PC;
+use super::state::State;
 use super::trail::Trail;
 use crate::isa::Reg;
 use crate::util::Pc;
@@ -24,30 +24,33 @@ impl Verifier<'_> {
     /// Back through the kept states, as the marking of precise numbers goes.
     fn path(&self) -> Vec<Pc> {
         let code = &self.structure.code;
-        let mut path = Vec::new();
+        let mut path = vec![self.pc];
         let mut state = &self.state;
-        let mut pc = self.pc;
-        loop {
-            let mut steps = state.history.as_slice();
-            loop {
-                // The second slot of an instruction is none.
-                if code.insn(pc).is_some() {
-                    path.push(pc);
-                }
-                match before(state.first, pc, &mut steps) {
-                    Some(before) if path.len() < LONGEST && before.index() < code.len() => {
-                        pc = before;
-                    }
-                    _ => break,
-                }
+        let mut steps = state.history.as_slice();
+        // The step to the instruction under way may not be noted yet.
+        let noted = before(state.first, self.pc, &mut steps);
+        let parent_of = |state: &State| state.parent.map(|id| self.arena.get(id));
+        let mut pc = self.prev;
+        if noted.is_none()
+            && let Some(parent) = parent_of(state).filter(|parent| parent.last == pc)
+        {
+            state = parent;
+            steps = state.history.as_slice();
+        }
+        while pc.index() < code.len() && path.len() < LONGEST {
+            // The second slot of an instruction is none.
+            if code.insn(pc).is_some() {
+                path.push(pc);
             }
-            match state.parent {
-                Some(parent) if path.len() < LONGEST => state = self.arena.get(parent),
-                _ => break,
+            if let Some(earlier) = before(state.first, pc, &mut steps) {
+                pc = earlier;
+                continue;
             }
-            if state.last == NO_PC {
+            let Some(parent) = parent_of(state) else {
                 break;
-            }
+            };
+            state = parent;
+            steps = state.history.as_slice();
             pc = state.last;
         }
         path.reverse();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::kernel_said::{KernelSaid, Match};
-use super::row::{VerdictRow, reason};
+use super::row::{Subject, VerdictRow, reason};
 use crate::report::table::Table;
 
 impl VerdictRow {
@@ -40,6 +40,7 @@ impl MatchTable<'_> {
 
 impl fmt::Display for MatchTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let several = Subject::several_objects(self.0.iter().map(|row| &row.subject));
         let mut table = Table::default().flush().numbers(&[3, 4, 5, 6]);
         table.row([
             "program", "ours", "kernel", "insns", "kernel", "us", "kernel", "",
@@ -53,7 +54,7 @@ impl fmt::Display for MatchTable<'_> {
                 None => "no verdict".to_owned(),
             };
             table.row([
-                row.subject.name().to_owned(),
+                row.subject.name_among(several),
                 row.verdict.to_owned(),
                 kernel.verdict.to_owned(),
                 number(row.processed),
@@ -153,7 +154,6 @@ impl fmt::Display for Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Subject;
     use super::*;
 
     fn row(verdict: &'static str, errno: u16, message: &str, processed: u64) -> VerdictRow {

@@ -47,6 +47,26 @@ impl Subject {
         self
     }
 
+    /// Whether programs come from more than one file, so that each is to be named. A
+    /// case has a name of its own.
+    pub(super) fn several_objects<'s>(mut subjects: impl Iterator<Item = &'s Self>) -> bool {
+        let Some(first) = subjects.next() else {
+            return false;
+        };
+        subjects.any(|subject| subject.id.is_none() && subject.object != first.object)
+    }
+
+    /// What it is called, with its file's name if there are several files.
+    pub(super) fn name_among(&self, several: bool) -> String {
+        match &self.object {
+            Some(path) if several && self.id.is_none() => {
+                let file = path.rsplit('/').next().unwrap_or(path);
+                format!("{file}/{}", self.name())
+            }
+            _ => self.name().to_owned(),
+        }
+    }
+
     /// What it is called where there is room for one word.
     #[must_use]
     pub fn name(&self) -> &str {
