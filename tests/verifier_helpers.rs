@@ -15,13 +15,16 @@ mod here;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bpflab::btf::{Btf, Kind};
 use bpflab::isa::{RawInsn, assemble};
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
 use bpflab::object::Target;
 use bpflab::program::{Initial, MapDef, Program};
 use bpflab::spec::helpers::{Arg, ArgKind, Caller, Detail, Effects, Helper, Prototype, helpers};
-use bpflab::spec::{AttachRule, AttachType, MapFlags, MapType, PacketAccess, ProgFlags, ProgType};
-use bpflab::util::{HelperId, MapId};
+use bpflab::spec::{
+    AttachRule, AttachType, MapFlags, MapType, PacketAccess, ProgFlags, ProgType, Traits,
+};
+use bpflab::util::{HelperId, MapId, TypeId};
 use bpflab::verifier::{Options, verify};
 
 /// The maps of every program: the first is of a kind that the helper takes.
@@ -261,7 +264,7 @@ fn body(
     if helper.returns.trim() != "void" {
         insns.extend(asm(then));
     }
-    insns.extend(asm("r0 = 1\nexit"));
+    insns.extend(asm("r0 = 0\nexit"));
     Some(insns)
 }
 
@@ -336,38 +339,52 @@ fn maps(first: MapDef) -> Arc<[MapDef]> {
     ])
 }
 
-/// The program types that are tried, those with packets first.
-fn callers() -> Vec<Caller<'static>> {
+/// The programs that are tried, those with packets first, with what they attach to.
+fn callers(btf: &Btf) -> Vec<(Caller<'static>, Option<TypeId>)> {
     let mut all = Vec::new();
     for prog_type in ProgType::ALL {
         let mut caller = Caller::of(*prog_type);
-        if matches!(
-            prog_type,
-            ProgType::Tracing
-                | ProgType::Lsm
-                | ProgType::StructOps
-                | ProgType::Ext
-                | ProgType::LircMode2
-        ) {
+        let of_btf = prog_type.info().traits.contains(Traits::ATTACH_BTF);
+        if of_btf || *prog_type == ProgType::LircMode2 {
             continue;
         }
         if let AttachRule::OneOf(list) = prog_type.info().attach {
             for at in list {
                 caller.attach_type = Some(*at);
-                all.push(caller);
+                all.push((caller, None));
             }
         } else {
-            all.push(caller);
+            all.push((caller, None));
         }
     }
-    all.push(Caller {
+    let multi = Caller {
         attach_type: Some(AttachType::TraceKprobeMulti),
         ..Caller::of(ProgType::Kprobe)
-    });
-    all.sort_by_key(|caller| {
+    };
+    all.push((multi, None));
+    all.sort_by_key(|(caller, _)| {
         let packet = caller.prog_type.info().packet != PacketAccess::Write;
         (caller.prog_type != ProgType::SchedCls, packet)
     });
+    let hooks = [
+        (ProgType::Tracing, AttachType::TraceFentry, "", "vfs_read"),
+        (
+            ProgType::Tracing,
+            AttachType::TraceIter,
+            "bpf_iter_",
+            "task",
+        ),
+        (ProgType::Lsm, AttachType::LsmMac, "bpf_lsm_", "file_open"),
+    ];
+    for (prog_type, attach_type, prefix, target) in hooks {
+        let hook = btf.find(&format!("{prefix}{target}"), Kind::Func);
+        let caller = Caller {
+            prog_type,
+            attach_type: Some(attach_type),
+            target: Some(target),
+        };
+        all.push((caller, hook.map(|hook| hook.id())));
+    }
     all
 }
 
@@ -453,20 +470,21 @@ fn calls_are_judged_as_the_kernel_does() {
         );
         return;
     }
-    let callers = callers();
     let mut found = Differences::default();
     let Ok(Target::Kernel(btf)) = Target::file("/sys/kernel/btf/vmlinux") else {
         panic!("the kernel's BTF was there before");
     };
+    let callers = callers(&btf);
     // What a kernel may be built without can't be held against us.
     let optional = |helper: &&Helper| helper.effects.contains(Effects::OPTIONAL);
     for helper in helpers().iter().filter(|helper| !optional(helper)) {
         for prototype in helper.prototypes {
-            let has = |caller: &&Caller<'_>| {
+            let has = |(caller, _): &&(Caller<'_>, _)| {
                 let its = helper.prototype(caller);
                 its.is_some_and(|its| std::ptr::eq(its, prototype))
             };
-            let Some(caller) = callers.iter().find(has) else {
+            let Some((caller, hook)) = callers.iter().find(has) else {
+                eprintln!("{}: a prototype of no program here", helper.name);
                 continue;
             };
             let takes_map = prototype
@@ -488,6 +506,7 @@ fn calls_are_judged_as_the_kernel_does() {
                     };
                     let mut program = Program::new("call", caller.prog_type, insns);
                     program.expected_attach_type = caller.attach_type;
+                    program.attach_btf_id = *hook;
                     program.license = "GPL".to_owned();
                     program.kernel_btf = Some(btf.clone());
                     program.maps = Arc::clone(&maps);

@@ -17,6 +17,11 @@ use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, Reject, reject};
 
+/// What is said of a call that may sleep where that is not allowed.
+const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-sleepable context,\n\
+     i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
+     a non-sleepable BPF program context";
+
 impl Verifier<'_> {
     /// A call of a global function: the arguments are held against its types, the
     /// result is any number.
@@ -29,12 +34,8 @@ impl Verifier<'_> {
         }
         let function = self.subprogram(subprogram);
         if function.might_sleep && !self.state.sleepable {
-            reject!(
-                EINVAL,
-                "global functions that may sleep are not allowed in non-sleepable context,\n\
-                 i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
-                 a non-sleepable BPF program context"
-            );
+            let before = matched.err().unwrap_or(Reject::new(Errno::EINVAL, ""));
+            return Err(before.with_errno(Errno::EINVAL).and(MAY_SLEEP));
         }
         let changes_packet = function.changes_pkt_data;
         if let Err(why) = matched {

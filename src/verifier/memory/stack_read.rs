@@ -118,6 +118,7 @@ impl Verifier<'_> {
         let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
         let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
         self.stack_read(frame, slots);
+        self.check_fastcall_contract(frame, min);
         let value = self.bytes_as_number(frame, min, max);
         if let Some(to) = a.value {
             *self.reg_mut(to) = value;

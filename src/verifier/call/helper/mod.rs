@@ -47,10 +47,6 @@ impl Verifier<'_> {
             let known = (!map.inner).then_some(map.id);
             self.facts.see_map(self.pc, known);
         }
-        if let Some((map, _)) = call.map {
-            let known = (!map.inner).then_some(map.id);
-            self.facts.see_map(self.pc, known);
-        }
         self.check_map_write(&call)?;
         self.check_tail_call_key(&call)?;
         self.fill_stack(&call)?;
