@@ -1,0 +1,118 @@
+//! Both verdicts on a program, and how they differ.
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+use bpflab::object::cases::KernelSays;
+use bpflab::program::Program;
+use bpflab::verifier::{Options, verify};
+
+use super::score::{Difference, Ours};
+
+/// What our reject says where a program needs what we don't judge yet.
+pub const UNSUPPORTED: &str = "not supported by bpflab yet";
+
+/// What came of a comparison.
+pub enum Compared {
+    /// The kernel gives no verdict, for want of rights, memory, or a feature.
+    NoVerdict,
+    /// The program needs what we don't judge yet, and say so.
+    Unsupported,
+    /// Both judged.
+    Judged(Both),
+}
+
+/// Two verdicts on one program.
+pub struct Both {
+    pub ours: Ours,
+    pub kernel: KernelSays,
+    pub differences: Vec<Difference>,
+}
+
+impl Both {
+    /// The same for differences with one cause, more or less: how the verdicts differ,
+    /// and both messages without numbers.
+    pub fn kind(&self) -> Option<String> {
+        let first = self.differences.first()?;
+        let (_, name) = Difference::ALL.iter().find(|(how, _)| how == first)?;
+        let (ours, kernel) = (template(&self.ours.line), template(&self.kernel.log_last));
+        Some(match first {
+            Difference::Processed => {
+                let more = self.ours.processed > self.kernel.processed;
+                format!("{name}: {}", if more { "more" } else { "less" })
+            }
+            _ => format!("{name}: ours [{ours}], kernel [{kernel}]"),
+        })
+    }
+}
+
+/// A message without its numbers.
+fn template(line: &str) -> String {
+    let mut template = String::new();
+    for c in line.chars() {
+        match c {
+            '0'..='9' if template.ends_with('#') => {}
+            '0'..='9' => template.push('#'),
+            c => template.push(c),
+        }
+    }
+    template
+}
+
+/// Options as of this machine, which bounds the number of a program's own CPU.
+pub fn options() -> Options {
+    let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = list.trim().rsplit(['-', ',']).next();
+    let last: Option<u32> = last.and_then(|last| last.parse().ok());
+    Options {
+        cpus: last.and_then(|last| NonZeroU32::new(last + 1)),
+        ..Options::default()
+    }
+}
+
+pub fn ours(program: &Arc<Program>, options: &Options) -> Ours {
+    match catch_unwind(AssertUnwindSafe(|| verify(program, options).verdict)) {
+        Ok(verdict) => Ours {
+            accepts: verdict.accepted,
+            errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
+            processed: verdict.processed(),
+            line: verdict.message,
+            panic: None,
+        },
+        Err(_) => Ours {
+            accepts: false,
+            errno: 0,
+            line: String::new(),
+            processed: 0,
+            panic: Some("panicked".into()),
+        },
+    }
+}
+
+/// Asks both. `maps` are the program's.
+pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> Compared {
+    let ours = ours(program, options);
+    if ours.line.contains(UNSUPPORTED) {
+        return Compared::Unsupported;
+    }
+    let Ok(loaded) = load(program, maps, &LoadOptions::default()) else {
+        return Compared::NoVerdict;
+    };
+    let verdict = &loaded.verdict;
+    let kernel = KernelSays {
+        verdict: if verdict.accepted { "accept" } else { "reject" }.into(),
+        errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
+        log_last: verdict.message.clone(),
+        processed: verdict.processed(),
+        rest: serde_json::Map::new(),
+    };
+    let differences = Difference::between(&ours, &kernel);
+    Compared::Judged(Both {
+        ours,
+        kernel,
+        differences,
+    })
+}
