@@ -316,6 +316,13 @@ impl MapDef {
         }
     }
 
+    /// The flags that the map has once it is made: those that are asked for, and those
+    /// of every map of its kind.
+    #[must_use]
+    pub fn flags_made(&self) -> MapFlags {
+        self.flags | self.map_type.info().flags_given
+    }
+
     /// What the value under `key` is at the start, if the map begins with it.
     #[must_use]
     pub fn initial_value(&self, key: &[u8]) -> Option<&[u8]> {

@@ -15,12 +15,16 @@ mod here;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bpflab::btf::{Btf, Kind};
 use bpflab::isa::{RawInsn, assemble};
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+use bpflab::object::Target;
 use bpflab::program::{Initial, MapDef, Program};
-use bpflab::spec::helpers::{Arg, ArgKind, Caller, Detail, Helper, Prototype, helpers};
-use bpflab::spec::{AttachRule, AttachType, MapFlags, MapType, PacketAccess, ProgFlags, ProgType};
-use bpflab::util::{HelperId, MapId};
+use bpflab::spec::helpers::{Arg, ArgKind, Caller, Detail, Effects, Helper, Prototype, helpers};
+use bpflab::spec::{
+    AttachRule, AttachType, MapFlags, MapType, PacketAccess, ProgFlags, ProgType, Traits,
+};
+use bpflab::util::{HelperId, MapId, TypeId};
 use bpflab::verifier::{Options, verify};
 
 /// The maps of every program: the first is of a kind that the helper takes.
@@ -48,6 +52,9 @@ enum Actor {
     Record(Null),
     /// A socket.
     Socket(Null),
+    /// A task, and the kernel's own view of a socket.
+    Task,
+    TcpSock(Null),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +109,9 @@ const ACTORS: &[Actor] = &[
     Actor::Record(Null::Maybe),
     Actor::Socket(Null::Checked),
     Actor::Socket(Null::Maybe),
+    Actor::Task,
+    Actor::TcpSock(Null::Checked),
+    Actor::TcpSock(Null::Maybe),
 ];
 
 /// What an argument asks for.
@@ -128,6 +138,7 @@ fn good(arg: &Arg, at: usize, prototype: &Prototype) -> Actor {
         }
         ArgKind::PtrToRingbufMem => Actor::Record(Null::Checked),
         ArgKind::PtrToConstStr => Actor::Value(TEXT, 0),
+        ArgKind::PtrToBtfId => Actor::Task,
         _ if prototype.args.len() > 4 => scalar(4),
         _ => scalar(0),
     }
@@ -192,6 +203,19 @@ impl Actor {
                 ));
                 checked(&mut insns, null);
             }
+            Self::Task => {
+                can_call(158, caller)?;
+                insns.extend(asm("call 158"));
+            }
+            Self::TcpSock(null) => {
+                can_call(137, caller)?;
+                insns.extend(Self::Socket(Null::Checked).code(caller)?);
+                insns.extend(asm("r9 = r0\nr1 = r0\ncall 137"));
+                if null == Null::Checked {
+                    // Null releases the socket too, or it would leak.
+                    insns.extend(asm("if r0 != 0 goto +4\nr1 = r9\ncall 86\nr0 = 1\nexit"));
+                }
+            }
         }
         Some(insns)
     }
@@ -202,8 +226,26 @@ fn can_call(number: u32, caller: &Caller<'_>) -> Option<()> {
     Some(())
 }
 
-/// A call of the helper with these arguments.
-fn body(helper: &Helper, actors: &[Actor], caller: &Caller<'_>) -> Option<Vec<RawInsn>> {
+/// What is done with the result of a good call.
+const USES: [&str; 9] = [
+    "r9 = r0",
+    "r1 = *(u64 *)(r0 +0)",
+    "if r0 == 0 goto +1\nr1 = *(u64 *)(r0 +0)",
+    "if r0 == 0 goto +1\nr1 = *(u32 *)(r0 +8)",
+    "if r0 == 0 goto +1\n*(u32 *)(r0 +16) = 1",
+    "if r0 == 0 goto +1\nr1 = *(u8 *)(r0 +47)",
+    "if r0 == 0 goto +2\nr1 = 7\n*(u64 *)(r0 +44) = r1",
+    "if r0 == 0 goto +2\nr1 = r0\ncall 86",
+    "if r0 == 0 goto +3\nr1 = r0\nr2 = 0\ncall 132",
+];
+
+/// A call of the helper with these arguments; `then` uses what it returns.
+fn body(
+    helper: &Helper,
+    actors: &[Actor],
+    then: &str,
+    caller: &Caller<'_>,
+) -> Option<Vec<RawInsn>> {
     let mut insns = asm(
         "r6 = r1\n*(u64 *)(r10 -64) = 1\n*(u64 *)(r10 -56) = 0\n*(u64 *)(r10 -8) = r6\ncall 7\nr7 = r0\nr8 = r0\nr8 &= 31",
     );
@@ -220,44 +262,60 @@ fn body(helper: &Helper, actors: &[Actor], caller: &Caller<'_>) -> Option<Vec<Ra
     }
     insns.push(RawInsn::new(0x85, 0, 0, 0, helper.id.0.cast_signed()));
     if helper.returns.trim() != "void" {
-        insns.extend(asm("r9 = r0"));
+        insns.extend(asm(then));
     }
-    insns.extend(asm("r0 = 1\nexit"));
+    insns.extend(asm("r0 = 0\nexit"));
     Some(insns)
 }
 
-/// The maps: of a kind that the helper takes, and others.
-fn maps(helper: &Helper, caller: &Caller<'_>) -> Arc<[MapDef]> {
-    let fits = |map: &&MapType| map.passes_to(helper.id, caller).is_ok();
-    let skipped = [
-        MapType::StructOps,
-        MapType::Arena,
-        MapType::SkStorage,
-        MapType::InodeStorage,
-        MapType::TaskStorage,
-        MapType::CgrpStorage,
-        MapType::ArrayOfMaps,
-        MapType::HashOfMaps,
-        MapType::CgroupStorage,
-        MapType::PercpuCgroupStorage,
-    ];
-    let mut kinds = MapType::ALL.iter().filter(|map| !skipped.contains(map));
-    let kind = kinds.find(fits).copied().unwrap_or(MapType::Hash);
+/// A map of this kind, as small as may be; nothing for kinds that want more than sizes.
+fn map_of(kind: MapType, flags: MapFlags) -> Option<MapDef> {
     let info = kind.info();
+    let wants_types = matches!(
+        kind,
+        MapType::StructOps
+            | MapType::Arena
+            | MapType::SkStorage
+            | MapType::InodeStorage
+            | MapType::TaskStorage
+            | MapType::CgrpStorage
+    );
+    if wants_types || !info.flags.contains(flags) {
+        return None;
+    }
     let size = |allows: &dyn Fn(u32) -> bool, sizes: &[u32]| {
-        sizes
-            .iter()
-            .copied()
-            .find(|size| allows(*size))
-            .unwrap_or(0)
+        let found = sizes.iter().copied().find(|size| allows(*size));
+        found.unwrap_or(0)
     };
     let key = size(&|size| info.key.allows(size), &[4, 0, 8]);
     let value = size(&|size| info.value.allows(size), &[48, 4, 0, 8]);
     let entries = size(&|count| info.entries.allows(count, 4096), &[4, 4096, 0]);
-    let fitting = MapDef {
-        flags: info.flags_needed,
+    let inner = MapDef::new("inner", MapType::Array, 4, 48, 1);
+    Some(MapDef {
+        flags: info.flags_needed | flags,
+        inner: kind.holds_maps().then(|| Box::new(inner)),
         ..MapDef::new("fitting", kind, key, value, entries)
-    };
+    })
+}
+
+/// The maps that a helper is tried with, the first one of a kind that it takes.
+fn fitting(helper: &Helper, caller: &Caller<'_>) -> Vec<MapDef> {
+    let none = MapFlags::empty();
+    let mut all: Vec<_> = [none, MapFlags::RDONLY_PROG, MapFlags::WRONLY_PROG]
+        .into_iter()
+        .flat_map(|flags| {
+            MapType::ALL
+                .iter()
+                .filter_map(move |kind| map_of(*kind, flags))
+        })
+        .collect();
+    let fits = |map: &MapDef| map.map_type.passes_to(helper.id, caller).is_ok();
+    all.sort_by_key(|map| (!fits(map), map.flags.intersects(MapFlags::ACCESS)));
+    all
+}
+
+/// A map and the others that arguments are made of.
+fn maps(first: MapDef) -> Arc<[MapDef]> {
     let text = MapDef {
         flags: MapFlags::RDONLY_PROG,
         frozen: true,
@@ -272,7 +330,7 @@ fn maps(helper: &Helper, caller: &Caller<'_>) -> Arc<[MapDef]> {
         ..MapDef::new("read_only", MapType::Array, 4, 48, 1)
     };
     Arc::new([
-        fitting,
+        first,
         MapDef::new("array", MapType::Array, 4, 48, 1),
         MapDef::new("hash", MapType::Hash, 4, 48, 8),
         text,
@@ -281,38 +339,52 @@ fn maps(helper: &Helper, caller: &Caller<'_>) -> Arc<[MapDef]> {
     ])
 }
 
-/// The program types that are tried, those with packets first.
-fn callers() -> Vec<Caller<'static>> {
+/// The programs that are tried, those with packets first, with what they attach to.
+fn callers(btf: &Btf) -> Vec<(Caller<'static>, Option<TypeId>)> {
     let mut all = Vec::new();
     for prog_type in ProgType::ALL {
         let mut caller = Caller::of(*prog_type);
-        if matches!(
-            prog_type,
-            ProgType::Tracing
-                | ProgType::Lsm
-                | ProgType::StructOps
-                | ProgType::Ext
-                | ProgType::LircMode2
-        ) {
+        let of_btf = prog_type.info().traits.contains(Traits::ATTACH_BTF);
+        if of_btf || *prog_type == ProgType::LircMode2 {
             continue;
         }
         if let AttachRule::OneOf(list) = prog_type.info().attach {
             for at in list {
                 caller.attach_type = Some(*at);
-                all.push(caller);
+                all.push((caller, None));
             }
         } else {
-            all.push(caller);
+            all.push((caller, None));
         }
     }
-    all.push(Caller {
+    let multi = Caller {
         attach_type: Some(AttachType::TraceKprobeMulti),
         ..Caller::of(ProgType::Kprobe)
-    });
-    all.sort_by_key(|caller| {
+    };
+    all.push((multi, None));
+    all.sort_by_key(|(caller, _)| {
         let packet = caller.prog_type.info().packet != PacketAccess::Write;
         (caller.prog_type != ProgType::SchedCls, packet)
     });
+    let hooks = [
+        (ProgType::Tracing, AttachType::TraceFentry, "", "vfs_read"),
+        (
+            ProgType::Tracing,
+            AttachType::TraceIter,
+            "bpf_iter_",
+            "task",
+        ),
+        (ProgType::Lsm, AttachType::LsmMac, "bpf_lsm_", "file_open"),
+    ];
+    for (prog_type, attach_type, prefix, target) in hooks {
+        let hook = btf.find(&format!("{prefix}{target}"), Kind::Func);
+        let caller = Caller {
+            prog_type,
+            attach_type: Some(attach_type),
+            target: Some(target),
+        };
+        all.push((caller, hook.map(|hook| hook.id())));
+    }
     all
 }
 
@@ -322,6 +394,8 @@ struct Differences {
     seen: BTreeMap<(String, String), Vec<String>>,
     asked: usize,
     accepted: usize,
+    /// What later steps bring, and what we say of it.
+    later: BTreeMap<String, usize>,
 }
 
 impl Differences {
@@ -338,14 +412,52 @@ impl Differences {
             None => format!("accepted {}", verdict.processed()),
         };
         let (kernel, ours) = (text(&kernel), text(&ours));
-        // What later steps bring is refused by name.
-        if kernel != ours && !ours.contains("not supported by bpflab yet") {
+        if ours.contains("not supported by bpflab yet") {
+            *self.later.entry(ours).or_default() += 1;
+        } else if kernel != ours {
             self.seen
                 .entry((kernel, ours))
                 .or_default()
                 .push(name.to_owned());
         }
     }
+}
+
+/// The calls that are tried: all is as it should be and the result is used; each argument
+/// in turn is anything; all are. With maps that the helper doesn't take, fewer.
+fn calls(prototype: &Prototype, all: bool) -> Vec<(Vec<Actor>, &'static str)> {
+    let args = prototype.args.iter().enumerate();
+    let goods: Vec<_> = args.map(|(at, arg)| good(arg, at, prototype)).collect();
+    let mut calls: Vec<_> = USES.iter().map(|then| (goods.clone(), *then)).collect();
+    for (at, arg) in prototype.args.iter().enumerate() {
+        let of_map = matches!(arg.kind, ArgKind::PtrToMapKey | ArgKind::PtrToMapValue);
+        if !all && !of_map {
+            continue;
+        }
+        for actor in ACTORS {
+            let mut actors = goods.clone();
+            actors[at] = *actor;
+            calls.push((actors, USES[0]));
+        }
+    }
+    if all && prototype.args.len() > 1 {
+        // Any numbers do; the same on each run.
+        let mut seed = 88_172_645_463_325_252_u64;
+        let mut any = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            usize::try_from(seed >> 33).unwrap_or(0) % below
+        };
+        for _ in 0..100 {
+            let pick = |good: &Actor| match any(2) {
+                0 => *good,
+                _ => ACTORS[any(ACTORS.len())],
+            };
+            calls.push((goods.iter().map(pick).collect(), USES[any(USES.len())]));
+        }
+    }
+    calls
 }
 
 #[test]
@@ -358,50 +470,52 @@ fn calls_are_judged_as_the_kernel_does() {
         );
         return;
     }
-    let callers = callers();
     let mut found = Differences::default();
-    for helper in helpers() {
+    let Ok(Target::Kernel(btf)) = Target::file("/sys/kernel/btf/vmlinux") else {
+        panic!("the kernel's BTF was there before");
+    };
+    let callers = callers(&btf);
+    // What a kernel may be built without can't be held against us.
+    let optional = |helper: &&Helper| helper.effects.contains(Effects::OPTIONAL);
+    for helper in helpers().iter().filter(|helper| !optional(helper)) {
         for prototype in helper.prototypes {
-            let has = |caller: &&Caller<'_>| {
-                helper
-                    .prototype(caller)
-                    .is_some_and(|its| std::ptr::eq(its, prototype))
+            let has = |(caller, _): &&(Caller<'_>, _)| {
+                let its = helper.prototype(caller);
+                its.is_some_and(|its| std::ptr::eq(its, prototype))
             };
-            let Some(caller) = callers.iter().find(has) else {
+            let Some((caller, hook)) = callers.iter().find(has) else {
+                eprintln!("{}: a prototype of no program here", helper.name);
                 continue;
             };
-            let maps = maps(helper, caller);
-            let Ok(loaded) = LoadedMaps::create(&maps, None) else {
-                eprintln!("{}: no maps: {:?}", helper.name, maps[0].map_type);
-                continue;
-            };
-            let goods: Vec<_> = prototype
+            let takes_map = prototype
                 .args
                 .iter()
-                .enumerate()
-                .map(|(at, arg)| good(arg, at, prototype))
-                .collect();
-            let mut tried = vec![goods.clone()];
-            for at in 0..goods.len() {
-                for actor in ACTORS {
-                    let mut actors = goods.clone();
-                    actors[at] = *actor;
-                    tried.push(actors);
-                }
-            }
-            for actors in tried {
-                let Some(insns) = body(helper, &actors, caller) else {
+                .any(|arg| arg.kind == ArgKind::ConstMapPtr);
+            let tries = if takes_map { usize::MAX } else { 1 };
+            let fitting = fitting(helper, caller).into_iter().take(tries);
+            for (nth, map) in fitting.enumerate() {
+                let what = format!("{} with {}", helper.name, map.map_type);
+                let maps = maps(map);
+                let Ok(loaded) = LoadedMaps::create(&maps, None) else {
+                    eprintln!("{what}: the kernel does not make it");
                     continue;
                 };
-                let mut program = Program::new("call", caller.prog_type, insns);
-                program.expected_attach_type = caller.attach_type;
-                program.license = "GPL".to_owned();
-                program.maps = Arc::clone(&maps);
-                if caller.prog_type == ProgType::Syscall {
-                    program.flags = ProgFlags::SLEEPABLE;
+                for (actors, then) in calls(prototype, nth == 0) {
+                    let Some(insns) = body(helper, &actors, then, caller) else {
+                        continue;
+                    };
+                    let mut program = Program::new("call", caller.prog_type, insns);
+                    program.expected_attach_type = caller.attach_type;
+                    program.attach_btf_id = *hook;
+                    program.license = "GPL".to_owned();
+                    program.kernel_btf = Some(btf.clone());
+                    program.maps = Arc::clone(&maps);
+                    if caller.prog_type == ProgType::Syscall {
+                        program.flags = ProgFlags::SLEEPABLE;
+                    }
+                    let name = format!("{what}{actors:?} {then:?} of {:?}", caller.prog_type);
+                    found.ask(&name, &Arc::new(program), &loaded);
                 }
-                let name = format!("{}{actors:?} of {:?}", helper.name, caller.prog_type);
-                found.ask(&name, &Arc::new(program), &loaded);
             }
         }
     }
@@ -411,6 +525,9 @@ fn calls_are_judged_as_the_kernel_does() {
         found.asked, found.accepted
     );
     if std::env::var_os("BPFLAB_SHOW").is_some() {
+        for (text, times) in &found.later {
+            eprintln!("{times} x {text}");
+        }
         let mut all: Vec<_> = found.seen.iter().collect();
         all.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
         for ((kernel, ours), names) in all {

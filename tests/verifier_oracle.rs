@@ -150,6 +150,10 @@ fn pointers_are_followed() {
     assert!(held > 500, "{held}");
 }
 
+/// A case whose context has a socket that our machine has none of: it reads as null,
+/// which in the kernel it never is.
+const NO_SOCKET: &str = "verifier_sockmap_mutate/test_sk_reuseport";
+
 /// What came of many programs.
 #[derive(Debug, Default)]
 struct Tally {
@@ -225,7 +229,8 @@ fn the_corpus_does_what_the_verifier_believed() {
     let mut inputs = Inputs::seeded();
     let mut tally = Tally::default();
     for case in all.iter().step_by(if whole { 1 } else { 6 }) {
-        if case.kernel.as_ref().is_some_and(|says| says.accepts()) {
+        let accepted = case.kernel.as_ref().is_some_and(|says| says.accepts());
+        if accepted && case.id != NO_SOCKET {
             let program = Arc::new(cases.program(case).unwrap());
             tally.try_program(&case.id, &program, 8, &mut inputs);
         }

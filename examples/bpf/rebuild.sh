@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds every committed BPF object from the C beside it (examples/bpf and
-# tests/objects): NAME.bpf.c becomes NAME.bpf.o.
+# tests/objects, tests/verifier_mistakes): NAME.bpf.c becomes NAME.bpf.o.
 #
 #   bash examples/bpf/rebuild.sh           rewrite the objects
 #   bash examples/bpf/rebuild.sh --check   build them elsewhere and compare the
@@ -38,7 +38,7 @@ compile() { # source object flags…
 # its file name, its debug information or the order of its strings.
 listing() { llvm-objdump-19 --disassemble --reloc "$1" | tail -n +3; }
 
-mapfile -t sources < <(find examples/bpf tests/objects -name '*.bpf.c' | sort)
+mapfile -t sources < <(find examples/bpf tests/objects tests/verifier_mistakes -name '*.bpf.c' | sort)
 built=()
 for source in "${sources[@]}"; do
 	base=${source%.bpf.c}
@@ -77,7 +77,7 @@ for object in "${built[@]}"; do
 		failed=1
 	fi
 done
-if stray=$(find examples/bpf tests/objects -name '*.bpf.o' | sort |
+if stray=$(find examples/bpf tests/objects tests/verifier_mistakes -name '*.bpf.o' | sort |
 	grep -vxFf <(printf '%s\n' "${built[@]}")); then
 	printf 'no source builds this: %s\n' $stray >&2
 	failed=1

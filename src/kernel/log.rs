@@ -54,9 +54,10 @@ fn read(log: &str) -> (&str, Option<Statistics>) {
             // Newer kernels add the deepest chain of calls behind the list.
             let list = depths.split_whitespace().next().unwrap_or_default();
             statistics.stack_depth = list.split('+').filter_map(|d| d.parse().ok()).collect();
-        } else {
+        } else if !line.starts_with("; ") {
             return (line, Some(statistics));
         }
+        // A line of C can stand below the error line that it belongs to.
     }
     ("", Some(statistics))
 }
@@ -95,6 +96,8 @@ mod tests {
         assert_eq!(text(b"one\ntwo\n\0three"), "one\ntwo\n");
         assert_eq!(read(""), ("", None));
         assert_eq!(read(STATISTICS).0, "");
+        let source = format!("no such field\n; return ctx->x; @ a.c:1\n{STATISTICS}");
+        assert_eq!(read(&source).0, "no such field");
         let unended = format!("no end{STATISTICS}");
         assert_eq!(read(&unended).0, "no end");
         assert_eq!(read("no verifier\n"), ("no verifier", None));

@@ -11,6 +11,8 @@ mod listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
+mod refused;
+mod rejection;
 mod table;
 mod tally;
 mod verdict;
@@ -27,10 +29,12 @@ pub use listing::{ListedInsn, ListedLine, Listing};
 pub use map_contents::{Chart, MapContents, MapEntry, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+pub use refused::{Refused, RefusedLine};
+pub use rejection::{PlacedLabel, Rejection};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 pub use verdict::{
     Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
-    LogDifference, Match, MatchTable, Refused, RefusedLine, SortError, SortKey, Subject,
-    VerdictRow, VerdictTable, VerdictTally, csv,
+    LogDifference, Match, MatchTable, SortError, SortKey, Subject, VerdictRow, VerdictTable,
+    VerdictTally, csv,
 };

@@ -61,7 +61,7 @@ static TARGETS: &[Target] = &[
     target("netlink", &[(1, OBJECT)]),
     target("sockmap", &[(2, READ_ONLY), (3, OBJECT)]),
     target("task", &[(1, TRUSTED)]),
-    target("task_file", &[(1, OBJECT), (2, OBJECT)]),
+    target("task_file", &[(1, OBJECT), (3, OBJECT)]),
     target("task_vma", &[(1, OBJECT), (2, OBJECT)]),
     target("tcp", &[(1, TRUSTED)]),
     target("udp", &[(1, TRUSTED)]),

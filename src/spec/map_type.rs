@@ -107,6 +107,8 @@ pub struct MapTypeInfo {
     pub flags: MapFlags,
     /// The flags that it has to be created with.
     pub flags_needed: MapFlags,
+    /// The flags that it has whether they were asked for or not.
+    pub flags_given: MapFlags,
     /// Every CPU has a value of its own; user space reads and writes them all,
     /// each rounded up to eight bytes.
     pub per_cpu: bool,
@@ -168,6 +170,7 @@ const fn row(key: KeyRule, value: ValueRule, flags: MapFlags) -> MapTypeInfo {
         entries: EntriesRule::Some,
         flags,
         flags_needed: NONE,
+        flags_given: NONE,
         per_cpu: false,
         direct_value: false,
         holds: Holds::Bytes,
@@ -182,6 +185,11 @@ impl MapTypeInfo {
 
     const fn needs(mut self, flags: MapFlags) -> Self {
         self.flags_needed = flags;
+        self
+    }
+
+    const fn gives(mut self, flags: MapFlags) -> Self {
+        self.flags_given = flags;
         self
     }
 
@@ -220,7 +228,7 @@ numbered! {
         LpmTrie = 11, "lpm_trie" => row(K::Lpm, V::UpTo(LPM_MAX_VALUE), ACCESS.union(F::NO_PREALLOC)).needs(F::NO_PREALLOC);
         ArrayOfMaps = 12, "array_of_maps" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Map);
         HashOfMaps = 13, "hash_of_maps" => row(K::Any, V::U32, HASH).holds(Holds::Map);
-        Devmap = 14, "devmap" => row(K::U32, V::U32OrU64, USER_ACCESS).holds(Holds::Device);
+        Devmap = 14, "devmap" => row(K::U32, V::U32OrU64, USER_ACCESS).gives(F::RDONLY_PROG).holds(Holds::Device);
         Sockmap = 15, "sockmap" => row(K::U32, V::U32OrU64, USER_ACCESS).holds(Holds::Socket);
         Cpumap = 16, "cpumap" => row(K::U32, V::U32OrU64, NUMA).holds(Holds::Cpu);
         Xskmap = 17, "xskmap" => row(K::U32, V::U32, USER_ACCESS).holds(Holds::Socket);
@@ -231,7 +239,7 @@ numbered! {
         Queue = 22, "queue" => row(K::None, V::Any, ACCESS);
         Stack = 23, "stack" => row(K::None, V::Any, ACCESS);
         SkStorage = 24, "sk_storage" => row(K::U32, V::Any, STORAGE).needs(F::NO_PREALLOC).entries(Exactly(0));
-        DevmapHash = 25, "devmap_hash" => row(K::U32, V::U32OrU64, USER_ACCESS).holds(Holds::Device);
+        DevmapHash = 25, "devmap_hash" => row(K::U32, V::U32OrU64, USER_ACCESS).gives(F::RDONLY_PROG).holds(Holds::Device);
         StructOps = 26, "struct_ops" => row(K::U32, V::Any, F::LINK.union(F::VTYPE_BTF_OBJ_FD)).entries(Exactly(1)).holds(Holds::Functions);
         Ringbuf = 27, "ringbuf" => row(K::None, V::None, NUMA).entries(Pages).holds(Holds::Records);
         InodeStorage = 28, "inode_storage" => row(K::U32, V::Any, STORAGE).needs(F::NO_PREALLOC).entries(Exactly(0));

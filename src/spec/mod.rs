@@ -20,6 +20,7 @@ mod prog_type;
 mod section;
 pub mod syscalls;
 pub mod tracepoint;
+pub mod tracepoint_argument;
 
 pub use attach_type::AttachType;
 pub use flags::*;

@@ -236,7 +236,8 @@ impl Verifier<'_> {
             | Kind::BtfId { .. }
             | Kind::Mem { .. }
             | Kind::Buf
-            | Kind::Func { .. } => true,
+            | Kind::Func { .. }
+            | Kind::Dynptr => true,
             Kind::FlowKeys if known.is_some() => true,
             Kind::FlowKeys | Kind::MapPtr { .. } => known == Some(0) && op == AluOp::Add,
             _ => false,

@@ -274,6 +274,14 @@ pub(crate) const fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
+/// The name of a type as most messages have it (`__btf_name_by_offset`).
+pub(crate) fn shown_name(ty: Type<'_>) -> &str {
+    match ty.name() {
+        "" => "(anon)",
+        name => name,
+    }
+}
+
 /// The bytes that a value of this type takes in registers, if it can be passed in
 /// them; and the type itself (`__get_type_size`).
 fn carried(btf: &Btf, id: TypeId) -> (Option<u32>, Type<'_>) {
@@ -332,4 +340,105 @@ fn check_hook(program: &Program, name: &str, id: TypeId) -> Checked {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::{Builder, Encoding, Linkage, Param};
+
+    /// A kernel with these functions, a tracepoint `t` and a typedef `u`.
+    fn kernel(functions: &[&str]) -> Btf {
+        let mut types = Builder::new();
+        let long = types.int("long", 8, Encoding::Signed);
+        let param = Param {
+            name: "x",
+            ty: long,
+        };
+        let prototype = types.prototype(long, &[param]);
+        for name in functions {
+            types.function(name, prototype, Linkage::Static);
+        }
+        let pointer = types.ptr(prototype);
+        types.typedef("btf_trace_t", pointer);
+        types.typedef("u", long);
+        types.build().unwrap()
+    }
+
+    fn target(
+        prog_type: ProgType,
+        attach: AttachType,
+        name: &str,
+        change: impl FnOnce(&mut Program),
+    ) -> Result<String, String> {
+        let mut program = Program::new("p", prog_type, Vec::new());
+        let btf = kernel(&[
+            "f",
+            "do_exit",
+            "migrate_disable",
+            "bpf_lsm_file_open",
+            "bpf_lsm_getselfattr",
+        ]);
+        program.expected_attach_type = Some(attach);
+        program.license = "GPL".to_owned();
+        program.attach_btf_id = btf.named(name).next().map(|ty| ty.id());
+        program.kernel_btf = Some(btf);
+        change(&mut program);
+        match AttachTarget::resolve(&program) {
+            Ok(target) => Ok(target.map_or("", |target| target.name).to_owned()),
+            Err(reject) => Err(reject.message().to_owned()),
+        }
+    }
+
+    #[test]
+    fn functions_and_tracepoints_are_found() {
+        let plain = |_: &mut Program| {};
+        let tracing = |attach, name| target(ProgType::Tracing, attach, name, plain);
+        assert_eq!(tracing(AttachType::TraceFentry, "f"), Ok("f".to_owned()));
+        assert_eq!(
+            tracing(AttachType::TraceRawTp, "btf_trace_t"),
+            Ok("t".to_owned())
+        );
+        let ends = |attach, name, words: &str| {
+            let fault = tracing(attach, name).unwrap_err();
+            assert!(fault.ends_with(words), "{fault}");
+        };
+        ends(AttachType::TraceRawTp, "u", "points to wrong type name u");
+        ends(AttachType::TraceRawTp, "f", "is not a typedef");
+        ends(AttachType::TraceFexit, "u", "is not a function");
+        ends(AttachType::ModifyReturn, "f", "f() is not modifiable");
+        ends(
+            AttachType::TraceFentry,
+            "migrate_disable",
+            "Attaching tracing programs to function 'migrate_disable' is rejected.",
+        );
+        ends(
+            AttachType::TraceFexit,
+            "do_exit",
+            "__noreturn function 'do_exit' is rejected.",
+        );
+        ends(
+            AttachType::TraceFentry,
+            "nothing",
+            "Tracing programs must provide btf_id",
+        );
+    }
+
+    #[test]
+    fn hooks_and_sleep_have_their_rules() {
+        let hook = |name, change: fn(&mut Program)| {
+            target(ProgType::Lsm, AttachType::LsmMac, name, change)
+        };
+        let sleep: fn(&mut Program) = |program| program.flags = ProgFlags::SLEEPABLE;
+        assert!(hook("bpf_lsm_file_open", |_| {}).is_ok());
+        assert!(hook("bpf_lsm_file_open", sleep).is_ok());
+        let closed = hook("bpf_lsm_getselfattr", |_| {}).unwrap_err();
+        assert!(closed.ends_with("points to disabled hook bpf_lsm_getselfattr"));
+        assert_eq!(
+            hook("bpf_lsm_file_open", |program| program.license.clear()),
+            Err("LSM programs must have a GPL compatible license".to_owned())
+        );
+        let tracing = target(ProgType::Tracing, AttachType::TraceFentry, "f", sleep);
+        assert_eq!(tracing, Err("f is not sleepable".to_owned()));
+    }
 }

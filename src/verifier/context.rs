@@ -2,6 +2,7 @@
 //! flow keys, the buffers of tracepoints and iterators (`check_ctx_access` and its
 //! siblings).
 
+use super::attach_target::shown_name;
 use super::context_argument::{self, Argument};
 use super::env::Verifier;
 use super::log::log;
@@ -17,22 +18,6 @@ use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_FUNC_ARGS;
 use crate::spec::lsm;
 use crate::util::{Errno, TypeId};
-
-/// What a program asks of the one who attaches or runs it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Requirements {
-    /// Bytes of context that it touches (`max_ctx_offset`).
-    pub context: u32,
-    /// Bytes of a writable raw tracepoint's buffer (`max_tp_access`).
-    pub tracepoint_buffer: u32,
-    /// Bytes of a read-only buffer (`max_rdonly_access`).
-    pub read_only_buffer: u32,
-    /// Bytes of a writable buffer (`max_rdwr_access`).
-    pub writable_buffer: u32,
-    /// Whether it may be attached only where it said when it was loaded
-    /// (`enforce_expected_attach_type`).
-    pub attach_type: bool,
-}
 
 impl Verifier<'_> {
     /// An access through the context: what a load gives, and nothing for a store.
@@ -129,7 +114,7 @@ impl Verifier<'_> {
             Argument::Object { id, flags, number } => {
                 if let Some(number) = number {
                     let ty = self.program.kernel_btf.as_ref().map(|btf| btf.ty(id));
-                    let (kind, name) = ty.map_or(("", ""), |ty| (ty.kind().name(), ty.name()));
+                    let (kind, name) = ty.map_or(("", ""), |ty| (ty.kind().name(), shown_name(ty)));
                     log!(
                         self,
                         "func '{}' arg{number} has btf_id {id} type {kind} '{name}'\n",
@@ -172,6 +157,19 @@ impl Verifier<'_> {
                 a.base.number(),
                 type_name(reg),
                 a.size
+            );
+        }
+        let field = object
+            .zip(u32::try_from(off).ok())
+            .and_then(|(object, off)| Some((object.layout().at(off)?, off)));
+        if let Some((field, off)) = field
+            && field.element.size() == 8
+            && field.offset != off
+        {
+            // It is allowed, but then the kernel can't make a load of its own from it.
+            reject!(
+                EFAULT,
+                "verifier bug: error during ctx access conversion (0)"
             );
         }
         Ok(())
@@ -284,4 +282,74 @@ fn low_half(min: i32, max: i32) -> Scalar {
         ..Scalar::UNKNOWN
     }
     .synced()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::isa::assemble;
+    use crate::program::Program;
+    use crate::spec::ProgType;
+    use crate::verifier::{Options, verify};
+
+    fn message(prog_type: ProgType, text: &str) -> String {
+        let program = Program::new("p", prog_type, assemble(text).unwrap());
+        verify(&Arc::new(program), &Options::default())
+            .verdict
+            .message
+    }
+
+    #[test]
+    fn a_context_is_touched_where_and_as_it_may_be() {
+        let load = |off: i32| format!("r2 = *(u32 *)(r1 {off:+})\nr0 = 0\nexit");
+        let invalid = |off| format!("invalid bpf_context access off={off} size=4");
+        assert_eq!(message(ProgType::Xdp, &load(12)), "");
+        assert_eq!(message(ProgType::Xdp, &load(24)), invalid(24));
+        assert_eq!(message(ProgType::Xdp, &load(-4)), invalid(-4));
+        // The kernel takes a negative offset here, and reads what is before the record.
+        assert_eq!(message(ProgType::Tracepoint, &load(-4)), invalid(-4));
+        let store = "*(u32 *)(r1 + 0) = 1\nr0 = 0\nexit";
+        assert_eq!(message(ProgType::Xdp, store), invalid(0));
+        let moved = "r1 += 4\nr2 = *(u32 *)(r1 + 0)\nr0 = 0\nexit";
+        assert_eq!(
+            message(ProgType::Xdp, moved),
+            "dereference of modified ctx ptr R1 off=4 disallowed"
+        );
+    }
+
+    #[test]
+    fn a_socket_is_looked_at_before_it_is_used() {
+        let text = |check: &str, off: i32| {
+            format!("r2 = *(u64 *)(r1 + 168)\n{check}r3 = *(u32 *)(r2 {off:+})\nr0 = 0\nexit")
+        };
+        let check = "if r2 != 0 goto +2\nr0 = 0\nexit\n";
+        let of = |text: &str| message(ProgType::SchedCls, text);
+        assert_eq!(
+            of(&text("", 4)),
+            "R2 invalid mem access 'sock_common_or_null'"
+        );
+        assert_eq!(of(&text(check, 4)), "");
+        assert_eq!(
+            of(&text(check, 8)),
+            "R2 invalid sock_common access off=8 size=4"
+        );
+    }
+
+    #[test]
+    fn buffers_and_flow_keys_have_their_own_words() {
+        let text = |first: i32, off: i32| {
+            format!("r2 = *(u64 *)(r1 + {first})\nr3 = *(u32 *)(r2 {off:+})\nr0 = 0\nexit")
+        };
+        assert_eq!(
+            message(ProgType::FlowDissector, &text(144, 54)),
+            "invalid access to flow keys off=54 size=4"
+        );
+        let writable = ProgType::RawTracepointWritable;
+        assert_eq!(message(writable, &text(0, 4000)), "");
+        assert_eq!(
+            message(writable, &text(0, -4)),
+            "R2 invalid tracepoint buffer access: off=-4, size=4"
+        );
+    }
 }

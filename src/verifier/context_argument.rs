@@ -1,13 +1,13 @@
 //! The arguments of a kernel function as a program finds them in its context: an array
 //! of `u64`, of which BTF says what each is (`btf_ctx_access`, `kernel/bpf/btf.c`).
 
-use super::attach_target::{AttachTarget, kind_name};
+use super::attach_target::{AttachTarget, kind_name, shown_name};
 use super::reject::{Checked, reject};
 use crate::btf::{Kind, Type};
 use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::iterator::{self, Element};
-use crate::spec::{AttachType, ProgType, lsm};
+use crate::spec::{AttachType, ProgType, lsm, tracepoint_argument};
 use crate::util::TypeId;
 
 /// What a load from the context gives.
@@ -83,7 +83,7 @@ pub(super) fn at(
         ),
     };
     let (ty, _) = skip_modifiers(btf.ty(ty), ty);
-    if is_small_int(ty) || ty.kind().is_any_enum() || ty.kind() == Kind::Struct {
+    if is_small_int(ty) || ty.kind().is_any_enum() || ty.kind().is_composite() {
         let is_result = param.is_none() && attach == Some(AttachType::LsmMac);
         return Ok(if is_result {
             Argument::Result
@@ -96,7 +96,7 @@ pub(super) fn at(
         reject!(
             EACCES,
             "func '{name}' arg{number} '{}' has type {}. Only pointer access is allowed",
-            ty.name(),
+            shown_name(ty),
             kind_name(ty.kind())
         );
     }
@@ -129,8 +129,12 @@ pub(super) fn at(
     if is_trusted(program, name) {
         flags |= TypeFlags::PTR_TRUSTED;
     }
-    if param.is_some_and(|param| param.name.ends_with("__nullable")) {
+    let is_tagged = param.is_some_and(|param| param.name.ends_with("__nullable"));
+    if is_tagged || target.is_tracepoint && tracepoint_argument::may_be_null(name, number) {
         flags |= TypeFlags::PTR_MAYBE_NULL;
+    }
+    if target.is_tracepoint && tracepoint_argument::may_be_error(name, number) {
+        return Ok(Argument::Scalar);
     }
     let number = Some(number);
     Ok(Argument::Object { id, flags, number })

@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use super::Options;
 use super::attach_target::AttachTarget;
 use super::call::signature::Signatures;
-use super::context::Requirements;
 use super::facts::Facts;
 use super::liveness::{CallChain, StackLiveness};
 use super::log::Log;
 use super::maps::Maps;
+use super::options::Options;
 use super::oracle::record::Recorder;
 use super::prune::Arena;
 use super::reg::{Kind, MapRef, RegState};
 use super::reject::Checked;
+use super::requirements::Requirements;
 use super::state::{Frame, NO_PC, State};
 use super::structure::{self, InsnInfo, Structure, SubprogramInfo, Usage};
 use super::verdict::Statistics;

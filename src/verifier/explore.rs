@@ -64,16 +64,15 @@ impl Verifier<'_> {
             self.counts.processed += 1;
             if self.counts.processed > MAX_INSNS as u64 {
                 let processed = self.counts.processed;
-                reject!(
-                    E2BIG,
-                    "BPF program is too large. Processed {processed} insn"
-                );
+                let text = format!("BPF program is too large. Processed {processed} insn");
+                return Err(self.refuse(Reject::new(Errno::E2BIG, text)));
             }
             self.state.last = prev;
             self.state.pc = pc;
             let info = self.insn_info(pc);
             let (prune_point, jmp_point) = (info.prune_point, info.jmp_point);
-            let covered = prune_point && self.is_visited(pc).map_err(|reject| reject.at(pc))?;
+            let covered =
+                prune_point && self.is_visited(pc).map_err(|reject| self.refuse(reject))?;
             let next = if covered {
                 if show_state {
                     log!(self, "\nfrom {prev} to {pc}: safe\n");
@@ -101,7 +100,7 @@ impl Verifier<'_> {
                 }
                 prev = pc;
                 self.begin_marks();
-                let next = self.check_insn().map_err(|reject| reject.at(pc))?;
+                let next = self.check_insn().map_err(|reject| self.refuse(reject))?;
                 self.liveness.commit();
                 next
             };
@@ -129,6 +128,12 @@ impl Verifier<'_> {
                 }
             }
         }
+    }
+
+    /// A reject at the instruction under way, with the way that led to it.
+    #[cold]
+    fn refuse(&self, reject: Reject) -> Reject {
+        reject.at(self.pc).with_trail(|| self.trail())
     }
 
     /// The story of one instruction (`do_check_insn`).

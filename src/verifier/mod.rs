@@ -30,6 +30,7 @@ mod branch;
 mod call;
 mod context;
 mod context_argument;
+pub mod diagnose;
 mod env;
 mod explore;
 mod facts;
@@ -37,6 +38,7 @@ mod liveness;
 mod log;
 mod maps;
 mod memory;
+mod options;
 pub mod oracle;
 mod packet;
 mod precision;
@@ -44,20 +46,21 @@ mod prune;
 mod reg;
 mod reg_check;
 mod reject;
+mod requirements;
 pub mod scalar;
 mod stack;
 mod state;
 mod structure;
 pub mod tnum;
+mod trace;
+mod trail;
 mod verdict;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::spec::limits::MAX_CPUS;
 use crate::util::{Errno, MapId, Pc};
 use attach_target::AttachTarget;
 use env::Verifier;
@@ -67,28 +70,11 @@ use oracle::Trace;
 use oracle::record::{Function, Recorder};
 
 pub use facts::Through;
+pub use options::Options;
 pub use reject::Reject;
+pub use requirements::Requirements;
+pub use trail::Trail;
 pub use verdict::{LogLevel, Statistics, Verdict};
-
-/// How a program is verified.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    /// What the log holds; the error line is there anyway.
-    pub log: LogLevel,
-    /// Whether memory has to be aligned as on a machine that can't do otherwise
-    /// (`BPF_F_STRICT_ALIGNMENT`; a program's own flags ask for it, too).
-    pub strict_alignment: bool,
-    /// How many CPUs the machine may have (`nr_cpu_ids`), which bounds the number that a
-    /// program gets of its own; by default as many as a kernel is built for.
-    pub cpus: Option<NonZeroU32>,
-}
-
-impl Options {
-    /// How many CPUs the machine may have.
-    pub(crate) fn cpus(&self) -> u32 {
-        self.cpus.map_or(MAX_CPUS, NonZeroU32::get)
-    }
-}
 
 /// What came of a verification.
 #[derive(Debug, Clone)]
@@ -106,6 +92,7 @@ pub struct Verification {
 pub struct Verified {
     program: Arc<Program>,
     facts: Arc<Facts>,
+    requirements: Requirements,
 }
 
 impl Verified {
@@ -125,6 +112,12 @@ impl Verified {
     #[must_use]
     pub fn through(&self, pc: Pc) -> Option<Through> {
         self.facts.through(pc)
+    }
+
+    /// What it asks of whoever attaches or runs it: a context that is large enough.
+    #[must_use]
+    pub fn requirements(&self) -> &Requirements {
+        &self.requirements
     }
 
     /// The map that a call of a helper always gets.
@@ -193,10 +186,12 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
                 statistics.stack_depth = verifier.reported_depths();
             }
             let facts = std::mem::take(&mut verifier.facts);
+            let requirements = verifier.requires;
             log = verifier.log.into_text();
             result.map(|()| Verified {
                 program: Arc::clone(program),
                 facts: Arc::new(facts),
+                requirements,
             })
         }
     };

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::trail::Trail;
 use crate::util::{Errno, Pc};
 
 /// What every check of the verifier gives back.
@@ -21,6 +22,7 @@ struct Fault {
     errno: Errno,
     text: String,
     pc: Option<Pc>,
+    trail: Option<Trail>,
 }
 
 impl Reject {
@@ -30,6 +32,7 @@ impl Reject {
             errno,
             text: text.into(),
             pc: None,
+            trail: None,
         }))
     }
 
@@ -37,6 +40,13 @@ impl Reject {
     #[must_use]
     pub(crate) fn at(mut self, pc: Pc) -> Self {
         self.0.pc.get_or_insert(pc);
+        self
+    }
+
+    /// The same with the way that led to it, unless one is known already.
+    #[must_use]
+    pub(crate) fn with_trail(mut self, trail: impl FnOnce() -> Trail) -> Self {
+        self.0.trail.get_or_insert_with(trail);
         self
     }
 
@@ -79,6 +89,12 @@ impl Reject {
     #[must_use]
     pub fn pc(&self) -> Option<Pc> {
         self.0.pc
+    }
+
+    /// The way that led to it, where the walk has noted one.
+    #[must_use]
+    pub fn trail(&self) -> Option<&Trail> {
+        self.0.trail.as_ref()
     }
 }
 

@@ -99,13 +99,15 @@ pub struct Score {
     pub line: usize,
     /// Accepted programs with the kernel's number of instructions.
     pub processed: usize,
+    /// Cases that we don't judge yet; they count as rejected.
+    pub unsupported: usize,
     /// Cases in which the verifier panicked.
     pub panics: usize,
 }
 
 impl Score {
     /// The score of one case.
-    pub fn of(differences: &[Difference], says: &KernelSays) -> Self {
+    pub fn of(ours: &Ours, differences: &[Difference], says: &KernelSays) -> Self {
         let has = |difference| differences.contains(&difference);
         let accepted = says.accepts();
         let same = !has(Difference::FalseAccept) && !has(Difference::FalseReject);
@@ -118,13 +120,14 @@ impl Score {
             errno: (same && !accepted && !has(Difference::Errno)).into(),
             line: (same && !accepted && !has(Difference::Line)).into(),
             processed: (same && accepted && !has(Difference::Processed)).into(),
+            unsupported: ours.line.ends_with("is not supported by bpflab yet").into(),
             panics: has(Difference::Panic).into(),
         }
     }
 
     /// Names of the columns of a score's text.
     pub const HEADER: &str = "  cases  verdict equal   false accept/reject  errno equal      line equal       \
-                              processed equal  always accept";
+                              processed equal  always accept  not supported yet";
 }
 
 impl AddAssign for Score {
@@ -137,6 +140,7 @@ impl AddAssign for Score {
         self.errno += other.errno;
         self.line += other.line;
         self.processed += other.processed;
+        self.unsupported += other.unsupported;
         self.panics += other.panics;
     }
 }
@@ -154,7 +158,7 @@ impl fmt::Display for Score {
         };
         write!(
             f,
-            "{:>7}  {} {:>12}/{:<6}  {}  {}  {}  {}",
+            "{:>7}  {} {:>12}/{:<6}  {}  {}  {}  {} {:>5}",
             self.cases,
             share(self.verdict, self.cases),
             self.false_accepts,
@@ -163,6 +167,7 @@ impl fmt::Display for Score {
             share(self.line, rejected),
             share(self.processed, self.accepted),
             share(self.accepted, self.cases),
+            self.unsupported,
         )?;
         if self.panics > 0 {
             write!(f, "  {} panics", self.panics)?;

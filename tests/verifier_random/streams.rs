@@ -181,8 +181,8 @@ impl Streams {
             let mut bytes = program.insns[at].to_bytes();
             match self.below(5) {
                 0 => bytes[0] = self.pick(&self.opcodes.clone()),
-                1 => bytes[1] = self.byte() % 11 << 4 | bytes[1] & 0xf,
-                2 => bytes[1] = bytes[1] & 0xf0 | self.byte() % 11,
+                1 => bytes[1] = ((self.byte() % 11) << 4) | (bytes[1] & 0xf),
+                2 => bytes[1] = (bytes[1] & 0xf0) | (self.byte() % 11),
                 3 => {
                     let off = self.offset(bytes[0]).to_le_bytes();
                     bytes[2..4].copy_from_slice(&off);

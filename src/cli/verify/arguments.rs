@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::cli::subjects::ProgramArguments;
 use crate::report::{Filter, SortKey};
@@ -32,6 +32,10 @@ pub(in crate::cli) struct Arguments {
     /// Load each program into the running kernel, too, and compare (Linux, root)
     #[arg(long)]
     pub vs_kernel: bool,
+    /// Explain rejects: for objects, but not for cases and comparisons (auto), always, or
+    /// never
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
+    pub report: When,
     /// Sort by columns (insns, states, time, verdict, program …), counts downwards unless
     /// asked otherwise
     #[arg(long, value_name = "KEY[:asc|desc]", value_delimiter = ',')]
@@ -48,4 +52,26 @@ pub(in crate::cli) struct Arguments {
     /// --json or --csv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "vs_kernel"])]
     pub compare: Option<PathBuf>,
+}
+
+/// When rejects are explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum When {
+    /// For the programs of objects, if nothing else is asked.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Arguments {
+    /// Whether rejects are explained.
+    pub(super) const fn explains(&self) -> bool {
+        match self.report {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => !self.programs.are_cases() && !self.vs_kernel && self.compare.is_none(),
+        }
+    }
 }

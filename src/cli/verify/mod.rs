@@ -17,7 +17,7 @@ use crate::report::{
     Baseline, Changes, MatchTable, SortKey, Subject, VerdictRow, VerdictTable, VerdictTally, csv,
 };
 use crate::spec::ProgFlags;
-use crate::verifier::{LogLevel, Options, Verification, verify};
+use crate::verifier::{LogLevel, Options, Reject, Verification, verify};
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let baseline = arguments.compare.as_ref().map(|file| {
@@ -61,7 +61,9 @@ impl Session<'_> {
                 self.exit = self.exit.max(printer.failure(failure)?);
                 Ok(())
             }
-            Found::Broken(subject, text) => self.keep(VerdictRow::broken(subject, &text), printer),
+            Found::Broken(subject, text) => {
+                self.keep(VerdictRow::broken(subject, &text), "", printer)
+            }
             Found::Program(subject, program) => self.program(subject, program, printer),
         }
     }
@@ -80,16 +82,23 @@ impl Session<'_> {
         let reject = outcome.as_ref().err();
         let mut row = VerdictRow::of(subject)
             .judged(&verdict, self.arguments.log > 0)
-            .refused(reject, &program);
+            .refused(reject, &program, self.arguments.explains());
         if let Some(kernel) = &mut self.kernel {
             row = kernel.beside(row, &program, printer)?;
         }
-        self.keep(row, printer)
+        let lines = reject.map_or("", Reject::text);
+        self.keep(row, lines, printer)
     }
 
-    /// Counts a row; prints it, if nothing must be known of the others first.
-    fn keep(&mut self, mut row: VerdictRow, printer: &mut Printer) -> Result<(), Failure> {
-        // What is printed only for programs that were judged: it has the keys, too.
+    /// Counts a row, and keeps it; prints what need not wait for the others. `lines` are
+    /// the kernel's on a reject.
+    fn keep(
+        &mut self,
+        mut row: VerdictRow,
+        lines: &str,
+        printer: &mut Printer,
+    ) -> Result<(), Failure> {
+        // What was not judged has these keys, too.
         row.refused.get_or_insert_default();
         // A comparison shows what has changed, so it sees the rest, too.
         let compares = self.arguments.compare.is_some();
@@ -103,17 +112,37 @@ impl Session<'_> {
             return Ok(());
         }
         self.tally.add(&row);
-        let waits = !self.arguments.sort.is_empty() || compares;
-        if printer.is_json() && !waits {
+        if !printer.is_json() {
+            self.explain(&mut row, lines, printer)?;
+        } else if self.arguments.sort.is_empty() && !compares {
             printer.row(&row)?;
             row.log = None;
-        } else if !printer.is_json()
-            && let Some(log) = row.log.take()
-            && !self.arguments.csv
-        {
-            printer.text(log)?;
+            row.report = None;
         }
         self.rows.push(row);
+        Ok(())
+    }
+
+    /// Prints log and report, for people. The kernel's lines come first, so that who
+    /// looks for them finds them.
+    fn explain(
+        &self,
+        row: &mut VerdictRow,
+        lines: &str,
+        printer: &mut Printer,
+    ) -> Result<(), Failure> {
+        let (log, report) = (row.log.take(), row.report.take());
+        if self.arguments.csv {
+            return Ok(());
+        }
+        match (&log, &report) {
+            (Some(log), _) => printer.text(log)?,
+            (None, Some(_)) if !lines.is_empty() => printer.text(format_args!("{lines}\n"))?,
+            (None, _) => {}
+        }
+        if let Some(report) = report {
+            printer.text(format_args!("\n{report}\n"))?;
+        }
         Ok(())
     }
 

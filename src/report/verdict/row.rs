@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::matching::{KernelSaid, Match};
+use super::kernel_said::{KernelSaid, Match, word};
 use crate::program::Program;
-use crate::util::{Errno, Pc};
+use crate::report::refused::Refused;
+use crate::report::rejection::Rejection;
+use crate::util::Errno;
 use crate::verifier::{Reject, Verdict};
 
 /// What is judged. Its fields are keys of `--json`.
@@ -45,50 +47,31 @@ impl Subject {
         self
     }
 
+    /// Whether programs come from more than one file, so that each is to be named. A
+    /// case has a name of its own.
+    pub(super) fn several_objects<'s>(mut subjects: impl Iterator<Item = &'s Self>) -> bool {
+        let Some(first) = subjects.next() else {
+            return false;
+        };
+        subjects.any(|subject| subject.id.is_none() && subject.object != first.object)
+    }
+
+    /// What it is called, with its file's name if there are several files.
+    pub(super) fn name_among(&self, several: bool) -> String {
+        match &self.object {
+            Some(path) if several && self.id.is_none() => {
+                let file = path.rsplit('/').next().unwrap_or(path);
+                format!("{file}/{}", self.name())
+            }
+            _ => self.name().to_owned(),
+        }
+    }
+
     /// What it is called where there is room for one word.
     #[must_use]
     pub fn name(&self) -> &str {
         let name = self.id.as_deref().or(self.program.as_deref());
         name.unwrap_or("?")
-    }
-}
-
-/// Where a program was refused. Its fields are keys of `--json`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Refused {
-    /// The instruction, in slots.
-    pub insn: Option<u32>,
-    /// The line of C that it comes from.
-    pub source: Option<RefusedLine>,
-}
-
-/// A line of C, as `bpflab disasm --json` gives it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RefusedLine {
-    /// File, as the compiler was given it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1; 0 if unknown.
-    pub column: u32,
-    /// The line without indentation.
-    pub text: String,
-}
-
-impl Refused {
-    /// The place of an instruction.
-    #[must_use]
-    pub fn at(pc: Option<Pc>, program: &Program) -> Self {
-        let source = pc.and_then(|pc| program.source(pc));
-        Self {
-            insn: pc.map(|pc| pc.0),
-            source: source.filter(|line| line.line > 0).map(|line| RefusedLine {
-                file: line.file.to_owned(),
-                line: line.line,
-                column: line.column,
-                text: line.text.trim().to_owned(),
-            }),
-        }
     }
 }
 
@@ -125,6 +108,9 @@ pub struct VerdictRow {
     /// How the two verdicts compare; null where the kernel gave none.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub matches: Option<Option<Match>>,
+    /// Why it was refused, in its author's words; only our own verifier tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Rejection>,
     /// The verifier's log, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -167,10 +153,12 @@ impl VerdictRow {
         self
     }
 
-    /// With the place where it was refused.
+    /// With the place where it was refused, and if `explain` is set, why.
     #[must_use]
-    pub fn refused(mut self, reject: Option<&Reject>, program: &Program) -> Self {
+    pub fn refused(mut self, reject: Option<&Reject>, program: &Program, explain: bool) -> Self {
         self.refused = Some(Refused::at(reject.and_then(Reject::pc), program));
+        let explained = reject.filter(|_| explain);
+        self.report = explained.map(|reject| Rejection::new(program, reject));
         self
     }
 
@@ -208,11 +196,6 @@ pub(super) fn reason(errno: u16, message: &str) -> String {
         (errno, "") => format!("{:?}", Errno(errno)),
         (errno, message) => format!("{:?}: {message}", Errno(errno)),
     }
-}
-
-/// The word for a verdict.
-pub(super) const fn word(accepted: bool) -> &'static str {
-    if accepted { "accept" } else { "reject" }
 }
 
 /// How many programs were accepted, rejected, and not judged.

@@ -2,26 +2,16 @@
 
 use std::fmt;
 
-use super::row::VerdictRow;
+use super::row::{Subject, VerdictRow};
 use crate::report::table::Table;
 
 /// A line per program: verdict, name, what it took, and the error line.
 #[derive(Debug)]
 pub struct VerdictTable<'r>(pub &'r [VerdictRow]);
 
-impl VerdictTable<'_> {
-    /// Whether the rows come from more than one file, so that each is named.
-    fn several_objects(&self) -> bool {
-        let cases = |row: &VerdictRow| row.subject.id.is_some();
-        let mut objects = self.0.iter().map(|row| &row.subject.object);
-        let first = objects.next();
-        !self.0.iter().any(cases) && objects.any(|object| Some(object) != first)
-    }
-}
-
 impl fmt::Display for VerdictTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let several = self.several_objects();
+        let several = Subject::several_objects(self.0.iter().map(|row| &row.subject));
         let skip = usize::from(!several);
         // Behind verdict, file, program and type.
         let numbers: Vec<_> = [4, 5, 6].iter().map(|column| column - skip).collect();
@@ -56,7 +46,6 @@ impl fmt::Display for VerdictTable<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Subject;
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use crate::isa::Reg;
 use crate::spec::MapType;
 use crate::spec::helpers::{Effects, TypeFlags, helper, id};
 use crate::spec::limits::MAX_JUMP_SEQUENCE;
-use crate::util::HelperId;
+use crate::util::{HelperId, Pc};
 use crate::verifier::env::{Pending, Verifier};
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, reject};
@@ -87,7 +87,8 @@ impl Verifier<'_> {
         self.touch_all();
         let state = State {
             pc: start,
-            first: start,
+            // As the kernel has it: its path begins with the program's.
+            first: Pc(0),
             last: prev,
             branches: 1,
             // A timer's callback runs in an interrupt, whatever set it.

@@ -8,14 +8,19 @@
 use super::signature::{Argument, Known};
 use crate::isa::Reg;
 use crate::spec::helpers::TypeFlags;
-use crate::util::Errno;
+use crate::util::{Errno, TypeId};
 use crate::verifier::branch::not_null;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::log::name::type_name;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, Reject, reject};
+
+/// What is said of a call that may sleep where that is not allowed.
+const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-sleepable context,\n\
+     i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
+     a non-sleepable BPF program context";
 
 impl Verifier<'_> {
     /// A call of a global function: the arguments are held against its types, the
@@ -29,12 +34,8 @@ impl Verifier<'_> {
         }
         let function = self.subprogram(subprogram);
         if function.might_sleep && !self.state.sleepable {
-            reject!(
-                EINVAL,
-                "global functions that may sleep are not allowed in non-sleepable context,\n\
-                 i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
-                 a non-sleepable BPF program context"
-            );
+            let before = matched.err().unwrap_or(Reject::new(Errno::EINVAL, ""));
+            return Err(before.with_errno(Errno::EINVAL).and(MAY_SLEEP));
         }
         let changes_packet = function.changes_pkt_data;
         if let Err(why) = matched {
@@ -147,25 +148,39 @@ impl Verifier<'_> {
                     "dynptr arguments of global functions are not supported by bpflab yet"
                 );
             }
-            Argument::Object { flags, .. } => {
-                if state.is_null() && flags.contains(TypeFlags::PTR_MAYBE_NULL) {
-                    return Ok(());
+            Argument::Object { id, flags } => {
+                if !(state.is_null() && flags.contains(TypeFlags::PTR_MAYBE_NULL)) {
+                    self.check_passed_object(&state, reg, id, flags)?;
                 }
-                if matches!(state.kind, Kind::BtfId { .. }) {
-                    reject!(
-                        ENOTSUPP,
-                        "typed kernel pointers as arguments of global functions are not \
-                         supported by bpflab yet"
-                    );
-                }
-                reject!(
-                    EACCES,
-                    "R{number} type={} expected=ptr_, trusted_ptr_, rcu_ptr_",
-                    type_name(&state)
-                );
             }
         }
         Ok(())
+    }
+
+    /// A pointer to a kernel object (`check_reg_type`).
+    fn check_passed_object(
+        &mut self,
+        state: &RegState,
+        reg: Reg,
+        wanted: TypeId,
+        allowed: TypeFlags,
+    ) -> Checked {
+        let number = reg.number();
+        let Kind::BtfId { id } = state.kind else {
+            return Err(unexpected(state, reg));
+        };
+        let known = state.flags - (allowed & TypeFlags::PTR_MAYBE_NULL);
+        if !(known.is_empty() || known == TypeFlags::PTR_TRUSTED || known == TypeFlags::MEM_RCU) {
+            return Err(unexpected(state, reg));
+        }
+        if id != wanted || state.off != 0 {
+            reject!(
+                ENOTSUPP,
+                "a part of a kernel object (R{number}) as an argument of a global function is \
+                 not supported by bpflab yet"
+            );
+        }
+        self.check_passed_offset(state, reg)
     }
 
     /// Some pointers are passed only as they came (`check_func_arg_reg_off`).
@@ -249,4 +264,11 @@ impl Verifier<'_> {
             }
         }
     }
+}
+
+/// A register that is no pointer to a kernel object.
+fn unexpected(state: &RegState, reg: Reg) -> Reject {
+    let (number, name) = (reg.number(), type_name(state));
+    let text = format!("R{number} type={name} expected=ptr_, trusted_ptr_, rcu_ptr_");
+    Reject::new(Errno::EACCES, text)
 }

@@ -8,3 +8,6 @@ pub(crate) mod return_code;
 pub(crate) mod signature;
 pub(crate) mod start;
 pub(crate) mod subprogram;
+
+#[cfg(test)]
+mod tests;

@@ -93,7 +93,8 @@ impl Verifier<'_> {
     pub(crate) fn check_return_code(&mut self) -> Checked {
         let (is_main, later) = match self.state.frames.first() {
             Some(frame) => (
-                frame.subprogram == 0,
+                // What exceptions end in returns for the program.
+                frame.subprogram == 0 || self.subprogram(frame.subprogram).is_exception_cb,
                 matches!(frame.entry, Entry::AsyncCallback(_)).then_some(frame.callback_range),
             ),
             None => (true, None),

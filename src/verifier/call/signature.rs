@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_REG_ARGS;
 use crate::util::TypeId;
-use crate::verifier::attach_target::kind_name;
+use crate::verifier::attach_target::{kind_name, shown_name};
 use crate::verifier::reject::{Checked, reject};
 use crate::verifier::structure::SubprogramInfo;
 
@@ -362,7 +362,7 @@ impl Parameter<'_> {
                 EINVAL,
                 "arg#{number} has type {} '{}', but only struct or primitive types are allowed",
                 kind_name(target.kind()),
-                target.name()
+                shown_name(target)
             );
         }
         let flags = TypeFlags::PTR_UNTRUSTED;
@@ -374,7 +374,8 @@ impl Parameter<'_> {
     fn kernel_type(&self, target: Type<'_>) -> Checked<TypeId> {
         let number = self.number;
         let (kind, name) = (kind_name(target.kind()), target.name());
-        let fault = |what: &str| format!("arg#{number} reference type('{kind} {name}') {what}");
+        let said = shown_name(target);
+        let fault = |what: &str| format!("arg#{number} reference type('{kind} {said}') {what}");
         if name.is_empty() {
             reject!(EINVAL, "{}", fault("candidate matching error: -22"));
         }

@@ -23,11 +23,10 @@ impl Verifier<'_> {
             log!(self, "Validating {name}() func#{subprogram}...\n");
         }
         let signature = self.signature(subprogram)?;
-        if self.subprogram(subprogram).is_exception_cb {
-            reject!(
-                ENOTSUPP,
-                "exception callbacks are not supported by bpflab yet"
-            );
+        if self.subprogram(subprogram).is_exception_cb
+            && signature.arguments() != [Argument::Scalar]
+        {
+            reject!(EINVAL, "exception cb only supports single integer argument");
         }
         for (reg, argument) in Reg::ARGUMENTS.into_iter().zip(signature.arguments()) {
             let state = self.any_of(*argument)?;

@@ -9,5 +9,5 @@ mod state;
 mod text;
 
 pub(crate) use self::insn::{Loaded, RegMask, SlotMask};
-pub(crate) use self::state::StateText;
+pub(crate) use self::state::{RegText, StateText};
 pub(crate) use self::text::{Log, log};

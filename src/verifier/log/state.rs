@@ -97,12 +97,12 @@ const fn entry(frame: &Frame) -> &'static str {
 }
 
 /// The text of a register (`print_reg_state`).
-struct RegText<'a> {
-    program: &'a Program,
-    maps: &'a Maps<'a>,
+pub(crate) struct RegText<'a> {
+    pub program: &'a Program,
+    pub maps: &'a Maps<'a>,
     /// Number of the frame that it is in.
-    frame: usize,
-    reg: &'a RegState,
+    pub frame: usize,
+    pub reg: &'a RegState,
 }
 
 impl fmt::Display for RegText<'_> {
@@ -178,6 +178,10 @@ impl RegText<'_> {
         }
         if let Kind::Mem { size } = reg.kind {
             write!(f, "{}sz={}", next(), Unsigned(size.into()))?;
+        }
+        if reg.kind == Kind::Dynptr {
+            // The only sort that a callback gets.
+            write!(f, "{}type=local", next())?;
         }
         if let Some(offset) = reg.var.value() {
             if offset != 0 {

@@ -121,8 +121,8 @@ impl Verifier<'_> {
             return Ok(());
         };
         let (allowed, what) = match access {
-            Access::Write => (def.flags.programs_write(), "write into"),
-            Access::Read => (def.flags.programs_read(), "read from"),
+            Access::Write => (def.flags_made().programs_write(), "write into"),
+            Access::Read => (def.flags_made().programs_read(), "read from"),
         };
         if !allowed {
             reject!(

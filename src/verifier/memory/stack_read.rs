@@ -118,6 +118,7 @@ impl Verifier<'_> {
         let max = in_frame(reg.var.smax + i64::from(off) + i64::from(a.size));
         let slots = (slot_of(max - 1)..=slot_of(min)).fold(0, |mask, slot| mask | 1u64 << slot);
         self.stack_read(frame, slots);
+        self.check_fastcall_contract(frame, min);
         let value = self.bytes_as_number(frame, min, max);
         if let Some(to) = a.value {
             *self.reg_mut(to) = value;
@@ -149,11 +150,9 @@ impl Verifier<'_> {
                 self.note_step(Some((frame, slot_number(slot))), Default::default());
                 return Ok(());
             };
-            self.link_slot(frame, slot);
-            Some((
-                to,
-                self.slot(frame, slot).map_or(content.reg, |slot| slot.reg),
-            ))
+            // A number without an id (one that was widened) stays without: fills make
+            // no links.
+            Some((to, content.reg))
         } else {
             if !content.reg.is_scalar() {
                 reject!(EACCES, "invalid size of register fill");
@@ -162,10 +161,7 @@ impl Verifier<'_> {
             // The lowest bytes of the register are at the lowest addresses.
             let aligned = starts_slot(off);
             if size <= spilled && aligned {
-                if size == 4 && spilled == 4 && content.reg.var.umax <= u32::MAX.into() {
-                    self.link_slot(frame, slot);
-                }
-                let mut value = self.slot(frame, slot).map_or(content.reg, |slot| slot.reg);
+                let mut value = content.reg;
                 if value.var.umax >> (8 * size) != 0 && size < SLOT {
                     value.id = 0;
                 }
@@ -184,18 +180,6 @@ impl Verifier<'_> {
         }
         self.note_step(Some((frame, slot_number(slot))), Default::default());
         Ok(())
-    }
-
-    /// Gives a spilled number an id to share with the register that it fills.
-    fn link_slot(&mut self, frame: u8, slot: usize) {
-        let id = self.last_id + 1;
-        let frame = self.state.frames.get_mut(usize::from(frame));
-        let Some(slot) = frame.and_then(|frame| frame.stack.get_mut(slot)) else {
-            return;
-        };
-        if slot.reg.link(id) {
-            self.last_id = id;
-        }
     }
 
     fn slot(&self, frame: u8, slot: usize) -> Option<&Slot> {

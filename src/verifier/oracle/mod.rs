@@ -175,3 +175,6 @@ impl Trace {
         (1..run.depth()).rev().find(alone).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -295,7 +295,7 @@ impl Chain<'_> {
 /// The instruction that was walked before the one at `pc`, which is behind `steps`;
 /// none at the start (`get_prev_insn_idx`). The first instruction may be walked more
 /// than once: the start is where its steps end, or where it was jumped to from before.
-fn before(first: Pc, pc: Pc, steps: &mut &[Step]) -> Option<Pc> {
+pub(crate) fn before(first: Pc, pc: Pc, steps: &mut &[Step]) -> Option<Pc> {
     if pc == first && (steps.is_empty() || steps.len() == 1 && steps[0].pc == pc) {
         return None;
     }

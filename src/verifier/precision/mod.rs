@@ -8,9 +8,11 @@
 mod back;
 mod chain;
 mod marks;
+#[cfg(test)]
+mod tests;
 mod trodden;
 
-pub(crate) use chain::Chain;
+pub(crate) use chain::{Chain, before};
 pub(crate) use marks::Marks;
 pub(crate) use trodden::Trodden;
 

@@ -19,6 +19,9 @@ pub(super) struct Kept {
     /// How often it covered a state that arrived, and how often it did not.
     pub hits: u32,
     pub misses: u32,
+    /// The register that told the current state from it last, in a comparison, and at
+    /// a glance.
+    pub hints: [u8; 2],
     /// Whether it left its list.
     pub dropped: bool,
     /// The walk of a loop that it belongs to.
@@ -144,6 +147,7 @@ impl Arena {
                 next: None,
                 hits: 0,
                 misses: 0,
+                hints: [0; 2],
                 dropped: false,
                 visit: None,
             });

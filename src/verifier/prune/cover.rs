@@ -27,6 +27,8 @@ pub(super) struct Comparison<'a> {
     pub insns: &'a [InsnInfo],
     pub ids: &'a mut IdMap,
     pub closeness: Closeness,
+    /// The register of the innermost frame that told the two apart last.
+    pub hint: u8,
 }
 
 impl Comparison<'_> {
@@ -35,18 +37,29 @@ impl Comparison<'_> {
         if old.sleepable != current.sleepable || !old.same_callsites(current) {
             return false;
         }
+        // What told the two apart last most likely does again.
+        let hint = usize::from(self.hint);
+        if let (Some(a), Some(b)) = (old.frame().regs.get(hint), current.frame().regs.get(hint))
+            && self.live(old, old.current()) >> hint & 1 == 1
+            && !self.reg(a, b)
+        {
+            return false;
+        }
+        self.ids.forget();
         if !self.references(&old.refs, &current.refs) {
             return false;
         }
         let mut frames = old.frames.iter().zip(&current.frames).enumerate();
         frames.all(|(number, (a, b))| {
-            let pc = old.frame_pc(number);
-            let live = self
-                .insns
-                .get(pc.index())
-                .map_or(u16::MAX, |info| info.live);
+            let live = self.live(old, number);
             self.frames(a, b, live)
         })
+    }
+
+    /// The registers of a frame that may still be read.
+    fn live(&self, state: &State, frame: usize) -> u16 {
+        let info = self.insns.get(state.frame_pc(frame).index());
+        info.map_or(u16::MAX, |info| info.live)
     }
 
     /// `refsafe`: what is held is the same.
@@ -63,9 +76,13 @@ impl Comparison<'_> {
         if old.callback_depth > current.callback_depth {
             return false;
         }
-        let mut regs = old.regs.iter().zip(&current.regs).enumerate();
-        regs.all(|(number, (a, b))| live >> number & 1 == 0 || self.reg(a, b))
-            && self.stacks(&old.stack, &current.stack)
+        for (number, (a, b)) in (0u8..).zip(old.regs.iter().zip(&current.regs)) {
+            if live >> number & 1 == 1 && !self.reg(a, b) {
+                self.hint = number;
+                return false;
+            }
+        }
+        self.stacks(&old.stack, &current.stack)
     }
 
     /// `regsafe`.
@@ -177,18 +194,29 @@ fn as_number(slot: &Slot) -> Option<&RegState> {
 /// Whether two registers hold the same, whatever their ids say: what the kernel
 /// compares as bytes up to the ids.
 pub(super) fn same_value(old: &RegState, current: &RegState) -> bool {
-    old.kind == current.kind
-        && old.flags == current.flags
+    // Numbers differ most often.
+    old.var == current.var
         && old.off == current.off
-        && old.var == current.var
+        && old.flags == current.flags
+        && old.kind == current.kind
 }
 
 /// Whether the innermost frames look the same at a glance (`states_maybe_looping`).
-pub(super) fn may_loop(old: &State, current: &State) -> bool {
-    let same =
-        |(a, b): (&RegState, &RegState)| same_value(a, b) && (a.id, a.ref_id) == (b.id, b.ref_id);
-    old.frames.len() == current.frames.len()
-        && std::iter::zip(&old.frame().regs, &current.frame().regs).all(same)
+/// `hint` is the register that told them apart last, and most likely does again.
+pub(super) fn may_loop(old: &State, current: &State, hint: &mut u8) -> bool {
+    let (old_regs, regs) = (&old.frame().regs, &current.frame().regs);
+    let differs = |at: usize| match (old_regs.get(at), regs.get(at)) {
+        (Some(a), Some(b)) => !same_value(a, b) || (a.id, a.ref_id) != (b.id, b.ref_id),
+        _ => false,
+    };
+    if old.frames.len() != current.frames.len() || differs(usize::from(*hint)) {
+        return false;
+    }
+    match (0..).take(regs.len()).find(|at| differs(usize::from(*at))) {
+        Some(at) => *hint = at,
+        None => return true,
+    }
+    false
 }
 
 #[cfg(test)]

@@ -15,8 +15,13 @@ pub(crate) struct IdMap {
 impl IdMap {
     /// Forgets all pairs; `last_id` is the last id that the walk gave out.
     pub(super) fn reset(&mut self, last_id: u32) {
-        self.pairs.clear();
+        self.forget();
         self.stand_in = last_id;
+    }
+
+    /// Forgets all pairs.
+    pub(super) fn forget(&mut self) {
+        self.pairs.clear();
     }
 
     /// Whether the old id can stand for the current one: both are none, or they are

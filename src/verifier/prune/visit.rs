@@ -145,31 +145,33 @@ impl Verifier<'_> {
 
     fn is_covered(&mut self, id: StateId, closeness: Closeness) -> bool {
         let mut ids = self.arena.take_ids(self.last_id);
-        let mut comparison = match self.recorder {
-            None => Comparison {
-                insns: &self.structure.insns,
-                ids: &mut ids,
-                closeness,
-            },
+        let kept = self.arena.kept(id);
+        let (insns, closeness) = match self.recorder {
+            None => (self.structure.insns.as_slice(), closeness),
             // What is recorded is to hold of registers too that are never read again.
-            Some(_) => Comparison {
-                insns: &[],
-                ids: &mut ids,
-                closeness: Closeness::RangeWithin,
-            },
+            Some(_) => ([].as_slice(), Closeness::RangeWithin),
         };
-        let covered = comparison.states(self.arena.get(id), &self.state);
+        let mut comparison = Comparison {
+            insns,
+            ids: &mut ids,
+            closeness,
+            hint: kept.hints[0],
+        };
+        let covered = comparison.states(&kept.state, &self.state);
+        let hint = comparison.hint;
         self.arena.return_ids(&mut ids);
+        self.arena.kept_mut(id).hints[0] = hint;
         covered
     }
 
     /// Whether the walk came back to a state that it is still walking from, and nothing
     /// has changed that could end it.
     fn is_endless(&mut self, id: StateId) -> bool {
-        let (old, current) = (self.arena.get(id), &self.state);
-        may_loop(old, current)
-            && old.may_goto_depth == current.may_goto_depth
+        let kept = self.arena.kept_mut(id);
+        let (old, current) = (&kept.state, &self.state);
+        old.may_goto_depth == current.may_goto_depth
             && old.callback_unroll_depth == current.callback_unroll_depth
+            && may_loop(old, current, &mut kept.hints[1])
             && self.is_covered(id, Closeness::Exact)
     }
 

@@ -62,6 +62,7 @@ fn widen(old: &State, current: &mut State, ids: &mut IdMap) {
         insns: &[],
         ids,
         closeness: Closeness::Exact,
+        hint: 0,
     };
     let mut widen = |old: &RegState, current: &mut RegState| {
         if old.is_scalar()

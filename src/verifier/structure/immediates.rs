@@ -11,8 +11,8 @@ use crate::spec::limits::MAX_VAR_OFFSET;
 use crate::util::{Errno, MapId, TypeId};
 use crate::verifier::reject::{Checked, Reject, reject};
 
-/// Checks every slot; gives the maps that are used.
-pub(super) fn check(program: &Program, code: &Code) -> Checked<Vec<MapId>> {
+/// Checks every slot.
+pub(super) fn check(program: &Program, code: &Code) -> Checked {
     let mut maps = UsedMaps::new(program);
     for (pc, insn) in code.iter() {
         let slot = program.insns.get(pc.index()).copied().unwrap_or_default();
@@ -24,7 +24,7 @@ pub(super) fn check(program: &Program, code: &Code) -> Checked<Vec<MapId>> {
         };
         checked.map_err(|reject| reject.at(pc))?;
     }
-    Ok(maps.into_vec())
+    Ok(())
 }
 
 fn check_opcode(slot: RawInsn, insn: Result<Insn, (Field, Problem)>) -> Checked {

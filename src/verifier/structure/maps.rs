@@ -40,11 +40,6 @@ impl<'a> UsedMaps<'a> {
         }
     }
 
-    /// In the order in which they were named.
-    pub(super) fn into_vec(self) -> Vec<MapId> {
-        self.used
-    }
-
     /// One more is named.
     pub(super) fn add(&mut self, id: MapId) -> Checked<&'a MapDef> {
         let Some(map) = self.program.map(id) else {

@@ -84,11 +84,11 @@ pub(crate) fn check<T>(
         caller,
         kernel_btf: program.kernel_btf.as_ref(),
     };
-    let used_maps = immediates::check(program, &code)?;
+    immediates::check(program, &code)?;
     let mut insns = cfg::check(program, &callees, &mut subprograms, exception_callback)?;
     let graph = Graph::new(&code, &subprograms);
     let attached = attach()?;
-    let scc_count = scc::number_loops(&graph, &mut insns);
+    scc::number_loops(&graph, &mut insns);
     for (info, live) in insns
         .iter_mut()
         .zip(registers::live(&code, &graph, &callees))
@@ -101,9 +101,7 @@ pub(crate) fn check<T>(
         subprograms,
         insns,
         graph,
-        used_maps,
         exception_callback,
-        scc_count,
     };
     Ok((structure, attached))
 }

@@ -1,9 +1,9 @@
 //! What is known of a program before its first instruction is walked.
 
-use super::functions::{SubprogramInfo, containing};
+use super::functions::SubprogramInfo;
 use super::graph::Graph;
 use crate::isa::Code;
-use crate::util::{MapId, Pc};
+use crate::util::Pc;
 
 /// A program whose structure the kernel takes.
 #[derive(Debug)]
@@ -16,12 +16,8 @@ pub(crate) struct Structure {
     pub insns: Vec<InsnInfo>,
     /// Who follows whom.
     pub graph: Graph,
-    /// The maps that the instructions name, in the order in which they first do.
-    pub used_maps: Vec<MapId>,
     /// The function that exceptions end in, by number.
     pub exception_callback: Option<usize>,
-    /// One more than the highest [`InsnInfo::scc`].
-    pub scc_count: u32,
 }
 
 /// What is known of an instruction (`struct bpf_insn_aux_data`).
@@ -50,11 +46,6 @@ pub(crate) struct InsnInfo {
 }
 
 impl Structure {
-    /// The number of the function that holds `pc`.
-    pub(crate) fn subprogram_of(&self, pc: Pc) -> usize {
-        containing(&self.subprograms, pc)
-    }
-
     /// The number of the function that begins at `pc`.
     pub(crate) fn subprogram_at(&self, pc: Pc) -> Option<usize> {
         self.subprograms

@@ -22,8 +22,8 @@ struct Numbers {
     low: u32,
 }
 
-/// Numbers the loops, from 1; gives one more than the highest number.
-pub(super) fn number_loops(graph: &Graph, insns: &mut [InsnInfo]) -> u32 {
+/// Numbers the loops, from 1.
+pub(super) fn number_loops(graph: &Graph, insns: &mut [InsnInfo]) {
     let mut numbers = vec![Numbers::default(); insns.len()];
     let at = |numbers: &[Numbers], pc: Pc| numbers.get(pc.index()).copied().unwrap_or_default();
     let (mut next_pre, mut next_scc) = (1, 1);
@@ -84,5 +84,4 @@ pub(super) fn number_loops(graph: &Graph, insns: &mut [InsnInfo]) -> u32 {
             next_scc += u32::from(loops);
         }
     }
-    next_scc
 }

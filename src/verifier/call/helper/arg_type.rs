@@ -128,8 +128,10 @@ impl Verifier<'_> {
         if matches!(
             arg.kind,
             ArgKind::PtrToMem | ArgKind::PtrToMapKey | ArgKind::PtrToMapValue
-        ) && !arg.flags.contains(TypeFlags::MEM_RDONLY)
-        {
+        ) {
+            if arg.flags.contains(TypeFlags::MEM_RDONLY) {
+                return Ok(());
+            }
             let name = Named(call.id).to_string();
             let name = name.split('#').next().unwrap_or_default();
             reject!(
@@ -138,13 +140,7 @@ impl Verifier<'_> {
                 type_name(state)
             );
         }
-        if state.maybe_null() && (!arg.nullable() || arg.flags.contains(TypeFlags::OBJ_RELEASE)) {
-            reject!(EACCES, "Possibly NULL pointer passed to helper arg{number}");
-        }
-        reject!(
-            ENOTSUPP,
-            "a typed kernel pointer (R{number}) as an argument of a helper is not supported by bpflab yet"
-        );
+        self.check_object(call, reg, arg)
     }
 
     /// The register's offset is one that the argument bears.
@@ -186,6 +182,13 @@ impl Verifier<'_> {
                 Ok(())
             }
             Kind::Buf if flags.is_empty() || read_only => Ok(()),
+            Kind::BtfId { .. } => {
+                let fixed_ok = flags.is_empty()
+                    || flags == TypeFlags::PTR_TRUSTED
+                    || flags == TypeFlags::MEM_RCU
+                    || flags == TypeFlags::MEM_ALLOC;
+                self.check_pointer_offset(state, reg, fixed_ok)
+            }
             _ => self.check_pointer_offset(state, reg, false),
         }
     }

@@ -20,7 +20,7 @@ const WRITERS: [HelperId; 4] = [
 impl Verifier<'_> {
     /// The call does not write to a map that programs only read.
     pub(super) fn check_map_write(&self, call: &Call) -> Checked {
-        if WRITERS.contains(&call.id) && !self.call_map(call)?.1.flags.programs_write() {
+        if WRITERS.contains(&call.id) && !self.call_map(call)?.1.flags_made().programs_write() {
             reject!(EACCES, "write into map forbidden");
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! | step | file |
 //! |---|---|
 //! | may this program call it, here? | `permit` |
-//! | each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `memory`, `stack`, `text` |
+//! | each argument: kind of register, offset, memory, size | `argument`, `arg_type`, `object`, `memory`, `stack`, `text` |
 //! | the map: written, tail-called | `map` |
 //! | memory that is filled, references given back, callbacks, rules of single helpers | `effects`, `reference` |
 //! | what `r0` holds | `result` |
@@ -18,6 +18,7 @@ mod effects;
 mod lock;
 mod map;
 mod memory;
+mod object;
 mod permit;
 mod reference;
 mod result;
@@ -41,10 +42,6 @@ impl Verifier<'_> {
         let mut call = Call::new(id, prototype);
         for (reg, arg) in std::iter::zip(Reg::ARGUMENTS, prototype.args) {
             self.check_argument(&mut call, reg, *arg)?;
-        }
-        if let Some((map, _)) = call.map {
-            let known = (!map.inner).then_some(map.id);
-            self.facts.see_map(self.pc, known);
         }
         if let Some((map, _)) = call.map {
             let known = (!map.inner).then_some(map.id);

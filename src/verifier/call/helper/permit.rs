@@ -2,7 +2,7 @@
 
 use super::under_way::Named;
 use crate::spec::helpers::{Attributes, COUNT, Prototype, helper, id};
-use crate::spec::{AttachType, ProgType};
+use crate::spec::{AttachType, ProgType, lsm};
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reject::{Checked, reject};
@@ -16,6 +16,19 @@ const GPL_COMPATIBLE: [&str; 6] = [
     "Dual BSD/GPL",
     "Dual MIT/GPL",
     "Dual MPL/GPL",
+];
+/// The functions in which `bpf_d_path` may be called (`btf_allowlist_d_path`,
+/// `kernel/trace/bpf_trace.c`).
+const D_PATH_CALLERS: [&str; 9] = [
+    "security_file_permission",
+    "security_inode_getattr",
+    "security_file_open",
+    "security_path_truncate",
+    "vfs_truncate",
+    "vfs_fallocate",
+    "dentry_open",
+    "vfs_getattr",
+    "filp_close",
 ];
 
 impl Verifier<'_> {
@@ -47,20 +60,26 @@ impl Verifier<'_> {
         Ok(prototype)
     }
 
-    /// Whether the kernel lists what the program attaches to for this helper. (The
-    /// others with a list want a typed kernel pointer, which is judged by itself.)
+    /// Whether the kernel lists what the program attaches to for this helper.
     fn is_listed(&self, id: HelperId) -> bool {
-        if !matches!(id, id::sk_storage_get | id::sk_storage_delete) {
-            return true;
-        }
-        match self.caller.attach_type {
-            Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
-            Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
+        let attach_type = self.caller.attach_type;
+        let name = self.attach.map_or("", |target| target.name);
+        let sleeps = self.caller.prog_type == ProgType::Lsm && lsm::is_sleepable(name);
+        match id {
+            id::sk_storage_get | id::sk_storage_delete => match attach_type {
+                Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
                 // What stores for a socket must not call itself.
-                let target = self.caller.target;
-                target.is_some_and(|name| !name.starts_with("bpf_sk_storage"))
-            }
-            _ => false,
+                Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
+                    !name.starts_with("bpf_sk_storage")
+                }
+                _ => false,
+            },
+            id::d_path => match self.caller.prog_type {
+                ProgType::Tracing if attach_type == Some(AttachType::TraceIter) => true,
+                ProgType::Lsm => sleeps,
+                _ => D_PATH_CALLERS.contains(&name),
+            },
+            _ => sleeps,
         }
     }
 

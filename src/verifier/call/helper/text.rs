@@ -88,20 +88,25 @@ fn is_format(format: &[u8], args: u64) -> bool {
     true
 }
 
-/// Bytes of plain text: printable ones and spaces.
+/// Bytes of plain text: of ASCII those that are printable or spaces, and all others.
 fn is_text(byte: u8) -> bool {
-    byte == b' ' || byte.is_ascii_graphic() || is_space(byte)
+    !byte.is_ascii() || byte.is_ascii_graphic() || is_space(byte)
 }
 
-/// `isspace`.
+/// `isspace`, which the kernel takes for Latin-1 (`lib/ctype.c`).
 fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | 0x09..=0x0d)
+    matches!(byte, b' ' | 0x09..=0x0d | 0xa0)
+}
+
+/// `ispunct`, for Latin-1 as well.
+fn is_punctuation(byte: u8) -> bool {
+    byte.is_ascii_punctuation() || matches!(byte, 0xa1..=0xbf | 0xd7 | 0xf7)
 }
 
 /// Whether a conversion ends here: at the end, a space or a sign.
 fn is_end(rest: &[u8]) -> bool {
-    rest.first()
-        .is_none_or(|byte| is_space(*byte) || byte.is_ascii_punctuation())
+    let ends = |byte: &u8| is_space(*byte) || is_punctuation(*byte);
+    rest.first().is_none_or(ends)
 }
 
 /// What follows a conversion, whose `%` was read.
@@ -150,6 +155,7 @@ mod tests {
             ("%s %c %p, %px %pK %ps %pS %pB", 8),
             ("%pks %pus %pi4 %pI6", 4),
             ("more arguments than conversions %d", 3),
+            ("caf\u{e9} %s\u{5d0}", 1),
         ] {
             assert!(is_format(format.as_bytes(), args), "{format}");
         }
@@ -165,6 +171,8 @@ mod tests {
             ("%pksx", 1),
             ("%f", 1),
             ("\u{1}", 0),
+            ("%s\u{e9}", 1),
+            ("%\u{e9}", 1),
         ] {
             assert!(!is_format(format.as_bytes(), args), "{format}");
         }

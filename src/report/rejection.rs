@@ -1,0 +1,260 @@
+//! The report on a rejected program: what was wrong, with the lines of C.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
+use serde::Serialize;
+
+use super::refused::{Refused, RefusedLine};
+use crate::isa::Code;
+use crate::program::Program;
+use crate::util::Pc;
+use crate::verifier::Reject;
+use crate::verifier::diagnose::{Diagnosis, Label, diagnose};
+
+/// Instructions that are shown before and after one that has no line of C.
+const NEIGHBOURS: u32 = 2;
+
+/// The report. Its fields are the keys of `"report"` in `--json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Rejection {
+    /// What it is about, as newer kernels call it: `Memory Safety`.
+    pub category: &'static str,
+    /// What is wrong, in a few words.
+    pub problem: String,
+    /// Why that is wrong here.
+    pub reason: String,
+    /// What was expected; null where there is no advice.
+    pub expected: Option<String>,
+    /// What the registers in question held.
+    pub held: Vec<String>,
+    /// What to change; null where there is no advice.
+    pub help: Option<String>,
+    /// The fault's place first, then those that led to it.
+    pub labels: Vec<PlacedLabel>,
+    /// The text, as it is printed without `--json`.
+    pub rendered: String,
+}
+
+/// An instruction and what is said of it. Its fields are the keys of `labels[]`.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlacedLabel {
+    /// The place.
+    #[serde(flatten)]
+    pub place: Refused,
+    /// The instruction's text.
+    pub insn_text: Option<String>,
+    /// What happens there.
+    pub text: String,
+}
+
+impl Rejection {
+    /// The report on a program's reject.
+    #[must_use]
+    pub fn new(program: &Program, reject: &Reject) -> Self {
+        let Diagnosis {
+            category,
+            problem,
+            reason,
+            expected,
+            held,
+            help,
+            labels,
+        } = diagnose(program, reject);
+        let code = Code::new(&program.insns);
+        let labels = labels.into_iter().map(|Label { pc, text }| PlacedLabel {
+            place: Refused::at(Some(pc), program),
+            insn_text: code.insn(pc).map(|insn| insn.text(program).to_string()),
+            text,
+        });
+        let mut rejection = Self {
+            category: category.name(),
+            problem,
+            reason,
+            expected,
+            held,
+            help,
+            labels: labels.collect(),
+            rendered: String::new(),
+        };
+        rejection.rendered = rejection.render(program, reject);
+        rejection
+    }
+
+    fn render(&self, program: &Program, reject: &Reject) -> String {
+        let title = format!("{}: {}", self.category, self.problem);
+        let mut group = Level::ERROR
+            .primary_title(title)
+            .id(format!("{:?}", reject.errno()))
+            .elements(snippets(&self.labels, program));
+        let at = self.labels.first().and_then(|label| {
+            let insn = label.place.insn?;
+            let text = label.insn_text.as_deref().unwrap_or("no instruction");
+            let function = program.subprogram(Pc(insn))?;
+            Some(format!("instruction {insn} of {}: {text}", function.name))
+        });
+        let notes = at.iter().map(|at| ("at", at));
+        let notes = notes.chain([("reason", &self.reason)]);
+        let notes = notes.chain(self.held.iter().map(|held| ("held", held)));
+        let notes = notes.chain(self.expected.iter().map(|expected| ("expected", expected)));
+        for (name, text) in notes {
+            group = group.element(Level::NOTE.with_name(name).message(text.as_str()));
+        }
+        let mut groups = vec![group];
+        if let Some(help) = &self.help {
+            groups.push(Group::with_title(
+                Level::HELP.secondary_title(help.as_str()),
+            ));
+        }
+        let renderer = Renderer::plain().decor_style(DecorStyle::Ascii);
+        renderer.render(&groups) + "\n"
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.rendered)
+    }
+}
+
+/// One snippet for each file, the fault's first; instructions where a label has no line.
+fn snippets<'a>(labels: &'a [PlacedLabel], program: &Program) -> Vec<Snippet<'a, Annotation<'a>>> {
+    /// Whether it is the fault's, the label, and its line.
+    type Placed<'a> = (bool, &'a PlacedLabel, &'a RefusedLine);
+    let mut files: Vec<(&str, Vec<Placed<'_>>)> = Vec::new();
+    let mut without = Vec::new();
+    for (at, label) in labels.iter().enumerate() {
+        let Some(line) = &label.place.source else {
+            without.push((at == 0, label));
+            continue;
+        };
+        let entry = (at == 0, label, line);
+        match files.iter_mut().find(|(file, _)| *file == line.file) {
+            Some((_, labels)) => labels.push(entry),
+            None => files.push((&line.file, vec![entry])),
+        }
+    }
+    let mut snippets: Vec<_> = files
+        .into_iter()
+        .map(|(file, labels)| of_file(file, &labels, program))
+        .collect();
+    if !without.is_empty() {
+        snippets.push(of_instructions(&without, program));
+    }
+    snippets
+}
+
+/// Lines of C, those of which BTF.ext has the text.
+fn of_file<'a>(
+    file: &'a str,
+    labels: &[(bool, &'a PlacedLabel, &'a RefusedLine)],
+    program: &Program,
+) -> Snippet<'a, Annotation<'a>> {
+    let first = labels.iter().map(|(.., line)| line.line).min().unwrap_or(1);
+    let last = labels.iter().map(|(.., line)| line.line).max().unwrap_or(1);
+    let lines = known_lines(program, file, first, last);
+    let mut source = String::new();
+    let mut starts = BTreeMap::new();
+    for number in first..=last {
+        starts.insert(number, source.len());
+        source.push_str(lines.get(&number).copied().unwrap_or(""));
+        source.push('\n');
+    }
+    let annotations: Vec<_> = labels
+        .iter()
+        .map(|(is_fault, label, line)| {
+            let text = lines.get(&line.line).copied().unwrap_or("");
+            let (from, to) = marked(text, line.column);
+            let start = starts.get(&line.line).copied().unwrap_or(0);
+            kind(*is_fault)
+                .span(start + from..start + to)
+                .label(label.text.as_str())
+        })
+        .collect();
+    Snippet::source(source)
+        .path(file)
+        .line_start(first as usize)
+        .annotations(annotations)
+}
+
+const fn kind(is_fault: bool) -> AnnotationKind {
+    if is_fault {
+        AnnotationKind::Primary
+    } else {
+        AnnotationKind::Context
+    }
+}
+
+/// The text of the lines from `first` to `last` of a file, where it is known.
+fn known_lines<'p>(
+    program: &'p Program,
+    file: &str,
+    first: u32,
+    last: u32,
+) -> BTreeMap<u32, &'p str> {
+    let Some(btf) = &program.btf else {
+        return BTreeMap::new();
+    };
+    program
+        .lines
+        .iter()
+        .map(|info| info.source(btf))
+        .filter(|line| line.file == file && (first..=last).contains(&line.line))
+        .map(|line| (line.line, line.text))
+        .collect()
+}
+
+/// The part of a line that is marked: from a column, of bytes from 1, to the end of
+/// what stands there.
+fn marked(text: &str, column: u32) -> (usize, usize) {
+    let end = text.trim_end().len();
+    let indent = text.len() - text.trim_start().len();
+    let from = usize::try_from(column).unwrap_or(0).saturating_sub(1);
+    let from = if text.is_char_boundary(from) && from < end {
+        from.max(indent)
+    } else {
+        indent
+    };
+    (from.min(end), end)
+}
+
+/// Instructions with their neighbours; what stands for line numbers are their places.
+fn of_instructions<'a>(
+    labels: &[(bool, &'a PlacedLabel)],
+    program: &Program,
+) -> Snippet<'a, Annotation<'a>> {
+    let place = |label: &PlacedLabel| label.place.insn.unwrap_or(0);
+    let all = || labels.iter().map(|(_, label)| place(label));
+    let first = all().min().unwrap_or(0).saturating_sub(NEIGHBOURS);
+    let last = all().max().unwrap_or(0).saturating_add(NEIGHBOURS);
+    let code = Code::new(&program.insns);
+    let mut source = String::new();
+    let mut spans = BTreeMap::new();
+    for at in first..=last {
+        let Some(insn) = code.get(Pc(at)) else {
+            // The second slot of an instruction, or the program's end.
+            source.push('\n');
+            continue;
+        };
+        let text = match insn {
+            Ok(insn) => insn.text(program).to_string(),
+            Err(error) => error.to_string(),
+        };
+        spans.insert(at, source.len()..source.len() + text.len());
+        source.push_str(&text);
+        source.push('\n');
+    }
+    let annotations: Vec<_> = labels
+        .iter()
+        .filter_map(|(is_fault, label)| {
+            let span = spans.get(&place(label))?.clone();
+            Some(kind(*is_fault).span(span).label(label.text.as_str()))
+        })
+        .collect();
+    Snippet::source(source)
+        .path(format!("{} (instructions)", program.name))
+        .line_start(first as usize)
+        .annotations(annotations)
+}

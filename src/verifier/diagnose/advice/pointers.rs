@@ -1,0 +1,140 @@
+//! Registers that don't hold what an instruction needs.
+
+use super::row::{Advice, When, rows};
+
+#[rustfmt::skip]
+pub(super) const ADVICE: &[Advice] = rows! {
+    "R{reg} invalid mem access '{type}_or_null'" => RegisterType {
+        problem: "pointer used without a test for NULL",
+        reason: "R{reg} may be NULL here, and nothing on this path has ruled that out.",
+        here: "R{reg} may be NULL",
+        expected: "a test for NULL between {made} and this access",
+        help: "test it first: `if (!pointer) return 0;`",
+    }
+    "R{reg} invalid mem access 'scalar'", When::Released => Resource {
+        problem: "pointer used after a call that ended it",
+        reason: "R{reg} was a pointer until {cause}: after that call it means nothing any more.",
+        here: "the pointer is void since {cause}",
+        expected: "a pointer that is still good",
+        help: "move the access before the call; a packet's pointers must be loaded from the context and compared again after it",
+    }
+    "R{reg} invalid mem access 'scalar'" => RegisterType {
+        problem: "number used as a pointer",
+        reason: "R{reg} holds a number. It may be an address, but the verifier can't know what is there.",
+        here: "reads or writes through a number",
+        expected: "a pointer that the verifier knows: context, stack, map value, packet, or what a helper returned",
+        help: "read it with a helper that may fail: bpf_probe_read_kernel() for addresses of the kernel (BPF_CORE_READ), bpf_probe_read_user() for those of user space",
+    }
+    "R{reg} invalid mem access '{type}'" => RegisterType {
+        problem: "access through something that is no memory",
+        reason: "R{reg} holds {kind}, which can't be read or written through.",
+        here: "no memory that can be accessed",
+        expected: "a pointer to memory: context, stack, map value, packet, or what a helper returned",
+        help: "use a helper that takes it; a map's elements are had by bpf_map_lookup_elem()",
+    }
+    "R{reg} !read_ok", When::LostByCall => RegisterType {
+        problem: "register used after a call has lost it",
+        reason: "R{reg} held a value before {cause}; calls leave R1 to R5 undefined.",
+        here: "R{reg} holds nothing since {cause}",
+        expected: "a value written to R{reg} after the call",
+        help: "keep what is needed later in a variable (R6 to R9 survive calls); in inline assembly, name R1 to R5 as clobbered",
+    }
+    "R{reg} !read_ok" => RegisterType {
+        problem: "register used before it was written",
+        reason: "On this path nothing has written to R{reg}.",
+        here: "R{reg} holds nothing yet",
+        expected: "a value in R{reg} on every path; at the beginning only R1, the context, and R10, the frame, hold one",
+        help: "initialise the variable where it is declared; a function that returns a value must do so on every path (R0)",
+    }
+    "frame pointer is read only" => RegisterType {
+        problem: "frame pointer written",
+        reason: "R10 always points to the frame, and nothing may write to it.",
+        here: "writes to R10",
+        expected: "another register as the destination",
+        help: "copy it first: `r2 = r10; r2 += -8`",
+    }
+    "dereference of modified {what} ptr R{reg} off={off} disallowed" => RegisterType {
+        problem: "modified pointer where the original is needed",
+        reason: "R{reg} is a pointer to {what} to which {off} was added.",
+        here: "R{reg} has been moved by {off}",
+        expected: "the pointer as the program was given it",
+        help: "pass the pointer itself (`ctx`, not `ctx + 8` or `&ctx->field`); where a field's value is wanted, copy it to the stack and pass that",
+    }
+    "R{reg} pointer arithmetic with {op} operator prohibited" => RegisterType {
+        problem: "arithmetic that makes no pointer",
+        reason: "{op} is applied to R{reg}, a pointer; only adding and subtracting numbers leaves it one.",
+        here: "{op} on a pointer",
+        expected: "+= or -= of a bounded number",
+        help: "calculate with numbers, before the pointer is made of them; for a hash of an address, copy it through bpf_probe_read_kernel()",
+    }
+    "R{reg} bitwise operator {op} on pointer prohibited" => RegisterType {
+        problem: "bitwise arithmetic on a pointer",
+        reason: "{op} is applied to R{reg}, a pointer.",
+        here: "{op} on a pointer",
+        expected: "+= or -= of a bounded number",
+        help: "mask the index before it is added to the pointer",
+    }
+    "R{reg} 32-bit pointer arithmetic prohibited" => RegisterType {
+        problem: "32-bit arithmetic on a pointer",
+        reason: "The upper half of the pointer in R{reg} would be lost.",
+        here: "32 bits of a pointer",
+        expected: "64-bit arithmetic on pointers",
+        help: "use `unsigned long` or `__u64` for what is added to pointers",
+    }
+    "R{reg} pointer arithmetic on {type} prohibited, null-check it first" => RegisterType {
+        problem: "arithmetic on a pointer that may be NULL",
+        reason: "R{reg} may be NULL here; a sum could no longer be tested for it.",
+        here: "R{reg} may be NULL",
+        expected: "a test for NULL between {made} and this instruction",
+        help: "test it first: `if (!pointer) return 0;`",
+    }
+    "R{reg} pointer arithmetic on {type} prohibited" => RegisterType {
+        problem: "arithmetic on a pointer that can't be moved",
+        reason: "R{reg} holds {kind}, which stands for one thing and not for a range of memory.",
+        here: "moves what can't be moved",
+        expected: "the value as it is",
+        help: "compare with it instead: `if (pointer + length > data_end)`",
+    }
+    "R{reg} pointer comparison prohibited" => RegisterType {
+        problem: "comparison of pointers of different kinds",
+        reason: "R{reg} is compared with a pointer to something else.",
+        here: "compares what can't be compared",
+        expected: "pointers into the same object, or a test for NULL",
+        help: "compare packet pointers with data_end, others only with NULL",
+    }
+    "Unreleased reference id={id} alloc_insn={insn}" => Resource {
+        problem: "resource that is not given back",
+        reason: "What instruction {insn} acquired is still held where this path ends.",
+        here: "the path ends here, and it is still held",
+        expected: "one release on every path: bpf_ringbuf_submit() or bpf_ringbuf_discard() for records, bpf_sk_release() for sockets",
+        help: "release it before this return, too; a single exit (`goto out`) makes that easy",
+    }
+    "arg {arg} is an unacquired reference" => Resource {
+        problem: "release of something that is not held",
+        reason: "Argument {arg} was not acquired, or has been given back already.",
+        here: "nothing to release",
+        expected: "what an acquiring helper returned, once",
+        help: "release it on one of the two places only",
+    }
+    "release helper {helper} expects referenced PTR_TO_BTF_ID passed to {func}" => Resource {
+        problem: "release of something that is not held",
+        reason: "The argument was not acquired by this program.",
+        here: "nothing to release",
+        expected: "what an acquiring helper returned, once",
+        help: "release only what the program has acquired itself",
+    }
+    "At program exit the register R{reg} is not a known value ({type})" => RegisterType {
+        problem: "return value that is no number",
+        reason: "The program returns {kind}, and a {prog_type} program must return a number from its range.",
+        here: "returns {kind}",
+        expected: "a number that this program type may return",
+        help: "return a constant",
+    }
+    "At program exit the register R{reg} has {range} should have been in {allowed}" => RegisterType {
+        problem: "return value out of range",
+        reason: "R{reg} has {range}, and a {prog_type} program must return a value in {allowed}.",
+        here: "returns a value outside of {allowed}",
+        expected: "a value in {allowed} on every path",
+        help: "return one of the constants of this program type; a value that is computed must be bounded first",
+    }
+};

@@ -1,0 +1,84 @@
+//! The shape of the program.
+
+use super::row::{Advice, rows};
+
+#[rustfmt::skip]
+pub(super) const ADVICE: &[Advice] = rows! {
+    "infinite loop detected at insn {insn}" => Structure {
+        problem: "loop that does not end",
+        reason: "The walk has come back to instruction {insn} with nothing changed that the loop depends on.",
+        here: "comes round again as it was",
+        expected: "a loop with a variable that changes each time round and ends it",
+        help: "count: `for (int i = 0; i < LIMIT; i++)`; bpf_loop() or bpf_for() for many rounds",
+    }
+    "back-edge from insn {from} to {to}" => Structure {
+        problem: "loop",
+        reason: "Instruction {from} jumps back to {to}, and this program may not have loops.",
+        here: "jumps back",
+        expected: "a program without backward jumps",
+        help: "unroll the loop (`#pragma unroll`), or use bpf_loop()",
+    }
+    "BPF program is too large. Processed {count} insn" => Structure {
+        problem: "program too complex",
+        reason: "The verifier follows every path and every round of a loop, and gave up after {count} instructions.",
+        here: "given up here",
+        expected: "at most a million instructions along all paths",
+        help: "loop with bpf_loop() or bpf_for(), whose body is verified once; lower the bound; split the program by functions with global linkage (verified on their own) or tail calls",
+    }
+    "The sequence of {count} jumps is too complex." => Structure {
+        problem: "program too complex",
+        reason: "{count} branches are waiting to be followed.",
+        here: "given up here",
+        expected: "at most 8192 branches at one time",
+        help: "loop with bpf_loop() or bpf_for(); split the program by functions with global linkage",
+    }
+    "combined stack size of {count} calls is {size}. Too large" => Structure {
+        problem: "stack too large",
+        reason: "The frames of {count} functions that call one another take {size} bytes together.",
+        here: "{size} bytes of stack",
+        expected: "at most 512 bytes, each frame rounded up to 32",
+        help: "move large buffers into a per-CPU array map of one element, or into global variables",
+    }
+    "the call stack of {count} frames is too deep !" => Structure {
+        problem: "calls nested too deeply",
+        reason: "{count} functions call one another.",
+        here: "one call too many",
+        expected: "at most 8 frames",
+        help: "have some of the functions inlined (`static __always_inline`)",
+    }
+    "div by zero" => Structure {
+        problem: "division by zero",
+        reason: "The divisor is the constant 0.",
+        here: "divides by 0",
+        expected: "a divisor that is not 0",
+        help: "correct the constant; a division by a register that holds 0 gives 0 and is allowed",
+    }
+    "unreachable insn {insn}" => Structure {
+        problem: "unreachable code",
+        reason: "No jump and no instruction before it leads to instruction {insn}.",
+        here: "nothing leads here",
+        expected: "every instruction on some path",
+        help: "remove what stands behind `exit` or `goto` in inline assembly; compilers remove it by themselves",
+    }
+    "last insn is not an exit or jmp" => Structure {
+        problem: "program that runs past its end",
+        reason: "Behind the last instruction of the function there is nothing.",
+        here: "goes on behind the end",
+        expected: "`exit` or a jump as the last instruction of each function",
+        help: "end the function with `exit` (a naked function must do so itself); clang cuts a function at what it holds to be undefined: see its warnings",
+    }
+    "jump out of range from insn {from} to {to}" => Structure {
+        problem: "jump out of its function",
+        reason: "Instruction {from} jumps to {to}, which is in no or in another function.",
+        here: "jumps out of the function",
+        expected: "a target within the function",
+        help: "correct the offset; functions are left by `exit` and entered by `call`",
+    }
+    "{what} is not supported by bpflab yet" => Other {
+        problem: "not judged: beyond what bpflab knows",
+        reason: "The program needs {what}, which this verifier does not know yet. That says nothing about the program.",
+        here: "{what} is needed here",
+        expected: "a program of plain data, maps, packets, helpers, subprograms and loops",
+        help: "ask the running kernel: `bpflab kernel load`",
+    }
+};

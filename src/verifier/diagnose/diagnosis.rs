@@ -1,0 +1,348 @@
+//! A reject, its program, and what is known of the path: the diagnosis.
+
+use super::advice::{Advice, Category, When, advice};
+use super::origin::{Path, Step};
+use super::template::{Captures, fit};
+use super::value::describe;
+use crate::isa::{CallTarget, Code, Insn, Reg};
+use crate::program::Program;
+use crate::util::Pc;
+use crate::verifier::Reject;
+
+/// The most branches that are shown.
+const BRANCHES: usize = 4;
+
+/// Why a program was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// What it is about.
+    pub category: Category,
+    /// What is wrong, in a few words.
+    pub problem: String,
+    /// Why that is wrong here.
+    pub reason: String,
+    /// What was expected; none where nobody has written it down.
+    pub expected: Option<String>,
+    /// What the registers in question held: `R0 held a pointer to a map's value of
+    /// 'hist', or NULL: map_value_or_null(…)`.
+    pub held: Vec<String>,
+    /// What to change.
+    pub help: Option<String>,
+    /// The fault's place first, then those that led to it, in the order of the path.
+    pub labels: Vec<Label>,
+}
+
+/// An instruction and what is to be said of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The instruction.
+    pub pc: Pc,
+    /// What happens there.
+    pub text: String,
+}
+
+/// Explains a reject of a program.
+#[must_use]
+pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
+    let lines = reject.text().lines();
+    let noted = reject.trail().map(|trail| trail.path.as_slice());
+    let path = reject.pc().map(|pc| Path::new(program, noted, pc));
+    let holds = |when: &When, captures: &Captures| match when {
+        When::Always => true,
+        When::Released => cause_of_release(path.as_ref(), captures).is_some(),
+        When::LostByCall => cause_of_loss(path.as_ref(), captures).is_some(),
+        When::Poison(ids) => {
+            let id = captures.get("id").and_then(|id| id.parse().ok());
+            id.is_some_and(|id: u32| ids.contains(&id))
+        }
+    };
+    let found = advice(lines, holds);
+    let reg = register(
+        found.as_ref().map(|(_, captures)| captures),
+        reject,
+        path.as_ref(),
+    );
+    // Where the program as a whole is at fault, or what it may not do, no value is.
+    let about_values = found
+        .as_ref()
+        .is_none_or(|(row, _)| !matches!(row.category, Category::Structure | Category::Policy));
+    let reg = reg.filter(|_| about_values);
+    Builder {
+        program,
+        reject,
+        path: path.as_ref(),
+        reg,
+    }
+    .build(found)
+}
+
+/// The register in question: the one that the line names, or the base of the access.
+fn register(captures: Option<&Captures>, reject: &Reject, path: Option<&Path<'_>>) -> Option<Reg> {
+    let named = captures.and_then(named);
+    let named = named.or_else(|| {
+        let in_line = |line: &'_ str| {
+            let (_, rest) = line.split_once('R')?;
+            let digits = rest.find(|c: char| !c.is_ascii_digit());
+            let number = rest.get(..digits.unwrap_or(rest.len()))?;
+            Reg::from_number(number.parse().ok()?)
+        };
+        reject.text().lines().rev().find_map(in_line)
+    });
+    named.or_else(|| {
+        let insn = path?.insn(reject.pc()?)?;
+        match insn {
+            // What is added to a pointer; the number is the one in question.
+            Insn::Alu { dst, src, .. } => {
+                let is_number = |reg| {
+                    let state = reject.trail().and_then(|trail| trail.register(reg));
+                    state.is_some_and(|state| state.starts_with("scalar"))
+                };
+                src.reg().filter(|_| !is_number(dst)).or(Some(dst))
+            }
+            insn => insn.memory().map(|(base, ..)| base),
+        }
+    })
+}
+
+fn named(captures: &Captures) -> Option<Reg> {
+    Reg::from_number(captures.get("reg")?.parse().ok()?)
+}
+
+fn cause_of_release(path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
+    let (pc, _) = path?.invalidated(named(captures)?)?;
+    Some(pc)
+}
+
+fn cause_of_loss(path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
+    let history = path?.history(named(captures)?);
+    let (pc, step) = history.made()?;
+    (step == Step::Lost).then_some(pc)
+}
+
+struct Builder<'a> {
+    program: &'a Program,
+    reject: &'a Reject,
+    path: Option<&'a Path<'a>>,
+    reg: Option<Reg>,
+}
+
+impl Builder<'_> {
+    fn build(&self, found: Option<(&'static Advice, Captures)>) -> Diagnosis {
+        let mut labels = self.value_labels();
+        let mut diagnosis = match found {
+            None => Diagnosis {
+                category: Category::Other,
+                problem: self.reject.message().to_owned(),
+                reason: "The verifier can't show that this instruction is safe.".to_owned(),
+                expected: None,
+                held: Vec::new(),
+                help: None,
+                labels: self.fault("refused here".to_owned()),
+            },
+            Some((row, mut captures)) => {
+                labels.extend(self.named_labels(row, &captures));
+                self.add_places(row, &mut captures);
+                Diagnosis {
+                    category: row.category,
+                    problem: row.problem.to_owned(),
+                    reason: captures.fill(row.reason),
+                    expected: Some(captures.fill(row.expected)),
+                    held: Vec::new(),
+                    help: Some(captures.fill(row.help)),
+                    labels: self.fault(captures.fill(row.here)),
+                }
+            }
+        };
+        diagnosis.held = self.held();
+        labels.sort_by_key(|label| self.path.map(|path| path.place_of(label.pc)));
+        for label in labels {
+            let mut before = diagnosis.labels.iter();
+            let said = |other: &Label| {
+                other.text == label.text && self.line(other.pc) == self.line(label.pc)
+            };
+            if !before.any(|other| other.pc == label.pc || said(other)) {
+                diagnosis.labels.push(label);
+            }
+        }
+        diagnosis
+    }
+
+    fn fault(&self, text: String) -> Vec<Label> {
+        let pc = self.way_back().or_else(|| self.reject.pc());
+        let pc = pc.or_else(|| self.named_place());
+        let pc = pc.or_else(|| self.first_call()).unwrap_or(Pc(0));
+        vec![Label { pc, text }]
+    }
+
+    /// What jumped back, where a loop doesn't end.
+    fn way_back(&self) -> Option<Pc> {
+        let first = self.reject.text().lines().next()?;
+        fit("infinite loop detected at insn {insn}", first)?;
+        self.path?.before_fault()
+    }
+
+    /// The first call of a subprogram: where functions together are at fault.
+    fn first_call(&self) -> Option<Pc> {
+        let code = Code::new(&self.program.insns);
+        let mut calls = code
+            .iter()
+            .filter(|(_, insn)| matches!(insn, Ok(Insn::Call(CallTarget::Subprogram { .. }))));
+        calls.next().map(|(pc, _)| pc)
+    }
+
+    /// The line of C of an instruction; none for what has none.
+    fn line(&self, pc: Pc) -> Option<(&str, u32)> {
+        let line = self.program.source(pc)?;
+        Some((line.file, line.line))
+    }
+
+    /// The instruction that a reject of the whole program names.
+    fn named_place(&self) -> Option<Pc> {
+        let line = self.reject.message();
+        let at = [
+            "unreachable insn {insn}",
+            "jump out of range from insn {insn} to {to}",
+        ];
+        let mut held = at.into_iter().filter_map(|template| fit(template, line));
+        let number = held.find_map(|captures| captures.get("insn")?.parse().ok());
+        number.map(Pc).or_else(|| {
+            // What runs past the end does so at the end.
+            let last = self.program.insns.len().checked_sub(1)?;
+            (line == "last insn is not an exit or jmp").then(|| Pc::from_index(last))
+        })
+    }
+
+    /// Fills in what the line doesn't say.
+    fn add_places(&self, row: &Advice, captures: &mut Captures) {
+        let callee = |pc: Pc| self.path.and_then(|path| path.callee(pc));
+        let called = self.reject.pc().and_then(callee);
+        captures.add("helper", called.unwrap_or_else(|| "the helper".to_owned()));
+        captures.add("prog_type", self.program.prog_type.name());
+        let kind = captures.get("type").map(describe);
+        captures.add("kind", kind.unwrap_or_else(|| "a value".to_owned()));
+        let access = self.reject.pc().and_then(|pc| self.program.core_access(pc));
+        let access = access.map_or("a type or field", |access| access.path.as_str());
+        captures.add("access", access);
+        let made = self.history().and_then(|(pc, _)| callee(pc));
+        captures.add(
+            "made",
+            made.map_or("its origin".to_owned(), |made| made + "()"),
+        );
+        let cause = match row.when {
+            When::Released => cause_of_release(self.path, captures),
+            When::LostByCall => cause_of_loss(self.path, captures),
+            _ => None,
+        };
+        let cause = cause.and_then(callee).map(|cause| cause + "()");
+        captures.add("cause", cause.unwrap_or_else(|| "a call".to_owned()));
+    }
+
+    /// The instruction that made the value in question.
+    fn history(&self) -> Option<(Pc, Step)> {
+        self.path?.history(self.reg?).made()
+    }
+
+    /// Where the value came from, and what was done to it.
+    fn value_labels(&self) -> Vec<Label> {
+        let (Some(path), Some(reg)) = (self.path, self.reg) else {
+            return Vec::new();
+        };
+        let history = path.history(reg);
+        // What is made of the frame pointer comes from nowhere.
+        if matches!(history.0.last(), Some((_, Step::Copied(Reg::R10)))) {
+            return Vec::new();
+        }
+        let fault = self.reject.pc().and_then(|pc| self.line(pc));
+        let mut held = reg;
+        let mut labels = Vec::new();
+        for (pc, step) in history.0 {
+            let text = match step {
+                // An index that is scaled in the line that uses it is no news.
+                Step::Changed if fault.is_some() && self.line(pc) == fault => continue,
+                Step::Made => format!("R{} gets its value here", held.number()),
+                Step::Changed => format!("R{} is changed here", held.number()),
+                Step::Spilled | Step::Filled => continue,
+                Step::Copied(from) => {
+                    held = from;
+                    continue;
+                }
+                Step::Returned => {
+                    let callee = path.callee(pc).unwrap_or_else(|| "the call".to_owned());
+                    format!("R{} is what {callee}() returned", reg.number())
+                }
+                Step::Lost => {
+                    let callee = path.callee(pc).unwrap_or_else(|| "the call".to_owned());
+                    format!("R{} is lost in this call of {callee}()", held.number())
+                }
+            };
+            labels.push(Label { pc, text });
+        }
+        labels
+    }
+
+    /// Places that the line names, or that the row's condition found.
+    fn named_labels(&self, row: &Advice, captures: &Captures) -> Vec<Label> {
+        let mut labels = Vec::new();
+        let callee = |pc: Pc| {
+            let callee = self.path.and_then(|path| path.callee(pc));
+            callee.unwrap_or_else(|| "the call".to_owned())
+        };
+        if row.when == When::Released
+            && let Some(pc) = cause_of_release(self.path, captures)
+        {
+            let text = format!("{}() ends the pointer", callee(pc));
+            labels.push(Label { pc, text });
+        }
+        if let (Category::Resource, Some(path), Some(acquired)) = (
+            row.category,
+            self.path,
+            captures.get("insn").and_then(|insn| insn.parse().ok()),
+        ) {
+            let pc = Pc(acquired);
+            let text = format!("acquired here by {}()", callee(pc));
+            labels.push(Label { pc, text });
+            let branches = path.branches_since(pc);
+            let skipped = branches.len().saturating_sub(BRANCHES);
+            labels.extend(branches.into_iter().skip(skipped).map(|(pc, taken)| {
+                Label {
+                    pc,
+                    text: if taken {
+                        "the jump is taken"
+                    } else {
+                        "the jump is not taken"
+                    }
+                    .to_owned(),
+                }
+            }));
+        }
+        labels
+    }
+
+    /// What the register in question held, in the log's notation and in words.
+    fn held(&self) -> Vec<String> {
+        let Some(trail) = self.reject.trail() else {
+            return Vec::new();
+        };
+        let Some(reg) = self.reg else {
+            return Vec::new();
+        };
+        let mut regs = vec![reg];
+        // A sum is refused for its other half as well.
+        if let Some(Insn::Alu { src, .. }) = self
+            .path
+            .zip(self.reject.pc())
+            .and_then(|(path, pc)| path.insn(pc))
+        {
+            regs.extend(src.reg().filter(|src| !regs.contains(src)));
+        }
+        let held = regs.into_iter().filter_map(|reg| {
+            let state = trail.register(reg)?;
+            Some(format!(
+                "R{} held {}: {state}",
+                reg.number(),
+                describe(state)
+            ))
+        });
+        held.collect()
+    }
+}

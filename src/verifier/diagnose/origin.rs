@@ -1,0 +1,359 @@
+//! Where a value came from: the path to the fault, walked backwards.
+//!
+//! A register's value is followed through copies, spills to the stack and fills from
+//! it, arithmetic, and into and out of subprograms, to the instruction that made it.
+//! Writes to the stack through other registers than the frame pointer are not seen.
+
+use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Reg, Size};
+use crate::program::Program;
+use crate::spec::helpers::{self, Effects};
+use crate::util::{HelperId, Pc};
+
+/// What an instruction did to a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Made it.
+    Made,
+    /// Changed it.
+    Changed,
+    /// Copied it from this register.
+    Copied(Reg),
+    /// Put it on the stack.
+    Spilled,
+    /// Fetched it from the stack.
+    Filled,
+    /// A call returned it.
+    Returned,
+    /// A call has lost what the register held.
+    Lost,
+}
+
+/// A value's history, the newest step first; the last one made it, unless the path
+/// begins later or the value is an argument.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct History(pub Vec<(Pc, Step)>);
+
+impl History {
+    /// The instruction that made the value.
+    pub fn made(&self) -> Option<(Pc, Step)> {
+        let last = self.0.last().copied()?;
+        matches!(last.1, Step::Made | Step::Returned | Step::Lost).then_some(last)
+    }
+}
+
+/// The path to a fault.
+pub(super) struct Path<'p> {
+    program: &'p Program,
+    code: Code,
+    steps: Vec<Pc>,
+}
+
+/// What is followed backwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Reg(Reg),
+    /// Eight bytes of the frame, by offset from its pointer.
+    Slot(i16),
+}
+
+impl<'p> Path<'p> {
+    /// The path that a walk has noted; without one, the instructions that must have
+    /// come before the fault.
+    pub fn new(program: &'p Program, noted: Option<&[Pc]>, fault: Pc) -> Self {
+        let code = Code::new(&program.insns);
+        let mut steps = noted.unwrap_or_default().to_vec();
+        if steps.last() != Some(&fault) {
+            steps = straight(&code, program, fault);
+        }
+        Self {
+            program,
+            code,
+            steps,
+        }
+    }
+
+    /// The instruction that was passed before the fault's.
+    pub fn before_fault(&self) -> Option<Pc> {
+        self.steps.iter().rev().nth(1).copied()
+    }
+
+    /// How far along the path an instruction stands, the last time that it is passed.
+    pub fn place_of(&self, pc: Pc) -> Option<usize> {
+        self.steps.iter().rposition(|step| *step == pc)
+    }
+
+    /// The instruction at a place.
+    pub fn insn(&self, pc: Pc) -> Option<Insn> {
+        self.code.insn(pc)
+    }
+
+    /// The history of what a register holds before the fault.
+    pub fn history(&self, reg: Reg) -> History {
+        self.history_before(self.steps.len().saturating_sub(1), reg)
+    }
+
+    /// The history of what a register holds before a step.
+    fn history_before(&self, step: usize, reg: Reg) -> History {
+        let mut history = Vec::new();
+        let mut place = Place::Reg(reg);
+        // Calls of subprograms that lie wholly between, the fault's own not counted.
+        let mut passing = 0_usize;
+        let before = self.steps.get(..step).unwrap_or_default();
+        for (at, &pc) in before.iter().enumerate().rev() {
+            let Some(insn) = self.insn(pc) else { break };
+            let into = self.enters_subprogram(at, &insn);
+            if matches!(insn, Insn::Exit) {
+                // R0 comes from within; everything else from before the call.
+                passing = match (passing, place) {
+                    (0, Place::Reg(Reg::R0)) => continue,
+                    (passing, _) => passing + 1,
+                };
+                continue;
+            }
+            if passing > 0 {
+                if into {
+                    passing -= 1;
+                }
+                if passing > 0 || !into {
+                    continue;
+                }
+            } else if into {
+                // The fault lies in what is called: arguments come from the caller.
+                match place {
+                    Place::Reg(reg) if (1..=5).contains(&reg.number()) => continue,
+                    _ => break,
+                }
+            }
+            match self.step(&insn, place) {
+                None => {}
+                Some((step, next)) => {
+                    history.push((pc, step));
+                    match next {
+                        Some(next) => place = next,
+                        None => break,
+                    }
+                }
+            }
+        }
+        History(history)
+    }
+
+    /// Whether the step is a call whose subprogram the next step is in.
+    fn enters_subprogram(&self, at: usize, insn: &Insn) -> bool {
+        let target = self
+            .steps
+            .get(at)
+            .and_then(|pc| insn.subprogram_target(*pc));
+        insn.is_call()
+            && target.is_some()
+            && self.steps.get(at + 1).map(|next| i64::from(next.0)) == target
+    }
+
+    /// What an instruction does to a place, and where the value was before.
+    fn step(&self, insn: &Insn, place: Place) -> Option<(Step, Option<Place>)> {
+        match (place, *insn) {
+            (
+                Place::Slot(slot),
+                Insn::Store {
+                    size: Size::Dw,
+                    base: Reg::R10,
+                    off,
+                    src,
+                },
+            ) if off == slot => Some(match src {
+                Operand::Reg(src) => (Step::Spilled, Some(Place::Reg(src))),
+                Operand::Imm(_) => (Step::Made, None),
+            }),
+            (Place::Slot(_), _) => None,
+            (Place::Reg(reg), insn) if insn.writes().contains(reg) => Some(match insn {
+                Insn::Alu {
+                    op: AluOp::Mov,
+                    src: Operand::Reg(src),
+                    ..
+                } => (Step::Copied(src), Some(Place::Reg(src))),
+                Insn::Alu { op, dst, .. } if op != AluOp::Mov => {
+                    (Step::Changed, Some(Place::Reg(dst)))
+                }
+                Insn::Load {
+                    size: Size::Dw,
+                    base: Reg::R10,
+                    off,
+                    ..
+                } => (Step::Filled, Some(Place::Slot(off))),
+                Insn::Call(_) | Insn::CallReg { .. } if reg == Reg::R0 => (Step::Returned, None),
+                Insn::Call(_) | Insn::CallReg { .. } => (Step::Lost, None),
+                _ => (Step::Made, None),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The call after which a value was no pointer any more: one that released it, or
+    /// that moved the packet.
+    pub fn invalidated(&self, reg: Reg) -> Option<(Pc, HelperId)> {
+        let of_fault = self.history(reg);
+        let made = of_fault.made().map(|(pc, _)| pc);
+        let before = self
+            .steps
+            .split_last()
+            .map_or(&[][..], |(_, before)| before);
+        for (at, &pc) in before.iter().enumerate().rev() {
+            if Some(pc) == made {
+                return None;
+            }
+            let Some(Insn::Call(CallTarget::Helper(id))) = self.insn(pc) else {
+                continue;
+            };
+            let Some(helper) = helpers::helper(id) else {
+                continue;
+            };
+            let releases = helper.prototypes.iter().any(helpers::Prototype::releases);
+            let released = || {
+                let argument = self.history_before(at, Reg::R1);
+                made.is_some() && argument.made().map(|(pc, _)| pc) == made
+            };
+            if helper.effects.contains(Effects::CHANGES_PACKET) || (releases && released()) {
+                return Some((pc, id));
+            }
+        }
+        None
+    }
+
+    /// The conditional jumps since an instruction of the path, and whether each was
+    /// taken.
+    pub fn branches_since(&self, pc: Pc) -> Vec<(Pc, bool)> {
+        let from = self.steps.iter().rposition(|step| *step == pc).unwrap_or(0);
+        let steps = self.steps.get(from..).unwrap_or_default();
+        let pairs = steps.iter().zip(steps.iter().skip(1));
+        pairs
+            .filter_map(|(pc, next)| {
+                let insn = self.insn(*pc)?;
+                matches!(insn, Insn::JumpIf { .. }).then(|| {
+                    let taken = insn.jump_target(*pc) == Some(i64::from(next.0));
+                    (*pc, taken)
+                })
+            })
+            .collect()
+    }
+
+    /// The name of the helper or function that an instruction calls.
+    pub fn callee(&self, pc: Pc) -> Option<String> {
+        use crate::isa::Names;
+        match self.insn(pc)? {
+            Insn::Call(CallTarget::Helper(id)) => Some(self.program.helper(id)?.into_owned()),
+            Insn::Call(CallTarget::Kfunc { id, fd_index }) => {
+                Some(self.program.kfunc(id, fd_index)?.into_owned())
+            }
+            insn @ Insn::Call(CallTarget::Subprogram { .. }) => {
+                let target = u32::try_from(insn.subprogram_target(pc)?).ok()?;
+                Some(self.program.subprogram(Pc(target))?.name.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The instructions of the basic block before an instruction, and itself.
+fn straight(code: &Code, program: &Program, fault: Pc) -> Vec<Pc> {
+    let function = program.subprogram(fault).map_or(Pc(0), |sub| sub.start);
+    let mut targets: Vec<i64> = Vec::new();
+    let mut pcs = Vec::new();
+    for (pc, insn) in code.iter() {
+        if let Ok(insn) = insn {
+            targets.extend(insn.jump_target(pc));
+        }
+        if (function..=fault).contains(&pc) {
+            pcs.push(pc);
+        }
+    }
+    let mut block = Vec::new();
+    for &pc in pcs.iter().rev() {
+        let leaves = code.insn(pc).is_none_or(|insn| !insn.falls_through());
+        if pc != fault && leaves {
+            break;
+        }
+        block.push(pc);
+        if targets.contains(&i64::from(pc.0)) {
+            break;
+        }
+    }
+    block.reverse();
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::assemble;
+    use crate::spec::ProgType;
+
+    fn program(text: &str) -> Program {
+        let insns = assemble(text).unwrap();
+        Program::new("p", ProgType::Xdp, insns)
+    }
+
+    fn pcs(numbers: impl IntoIterator<Item = u32>) -> Vec<Pc> {
+        numbers.into_iter().map(Pc).collect()
+    }
+
+    #[test]
+    fn a_value_is_followed_through_the_stack() {
+        let program = program(
+            "r6 = *(u32 *)(r1 + 4)
+             r6 += 2
+             *(u64 *)(r10 - 8) = r6
+             r6 = 0
+             r2 = *(u64 *)(r10 - 8)
+             r0 = *(u8 *)(r2 + 0)
+             exit",
+        );
+        let path = Path::new(&program, Some(&pcs(0..=5)), Pc(5));
+        assert_eq!(
+            path.history(Reg::R2).0,
+            [
+                (Pc(4), Step::Filled),
+                (Pc(2), Step::Spilled),
+                (Pc(1), Step::Changed),
+                (Pc(0), Step::Made)
+            ]
+        );
+        // The same without a path: nothing jumps.
+        let path = Path::new(&program, None, Pc(5));
+        assert_eq!(path.history(Reg::R2).made(), Some((Pc(0), Step::Made)));
+        assert_eq!(path.history(Reg::R1).made(), None);
+    }
+
+    #[test]
+    fn calls_return_and_lose() {
+        let program = program(
+            "r2 = 7
+             call 5
+             r1 = r0
+             r0 = r2
+             exit",
+        );
+        let path = Path::new(&program, Some(&pcs(0..=3)), Pc(3));
+        assert_eq!(path.history(Reg::R2).made(), Some((Pc(1), Step::Lost)));
+        assert_eq!(
+            path.history(Reg::R1).0,
+            [(Pc(2), Step::Copied(Reg::R0)), (Pc(1), Step::Returned)]
+        );
+        assert_eq!(path.callee(Pc(1)).as_deref(), Some("bpf_ktime_get_ns"));
+    }
+
+    #[test]
+    fn without_a_path_only_the_block_is_sure() {
+        let program = program(
+            "r0 = 1
+             if r1 == 0 goto +1
+             r0 = 2
+             r0 += 1
+             exit",
+        );
+        let path = Path::new(&program, None, Pc(3));
+        assert_eq!(path.history(Reg::R0), History::default());
+        let path = Path::new(&program, Some(&pcs([0, 1, 3])), Pc(3));
+        assert_eq!(path.history(Reg::R0).made(), Some((Pc(0), Step::Made)));
+        assert_eq!(path.branches_since(Pc(0)), [(Pc(1), true)]);
+    }
+}

@@ -1,0 +1,79 @@
+//! What the walk knows when it refuses: the way back to its start, and the registers.
+
+use super::env::Verifier;
+use super::log::RegText;
+use super::precision::before;
+use super::state::State;
+use super::trail::Trail;
+use crate::isa::Reg;
+use crate::util::Pc;
+
+/// The most instructions of a path that are noted, so that a loop with a million rounds
+/// is not.
+const LONGEST: usize = 1 << 14;
+
+impl Verifier<'_> {
+    /// The trail to the instruction under way.
+    pub(super) fn trail(&self) -> Trail {
+        Trail {
+            path: self.path(),
+            registers: self.registers(),
+        }
+    }
+
+    /// Back through the kept states, as the marking of precise numbers goes.
+    fn path(&self) -> Vec<Pc> {
+        let code = &self.structure.code;
+        let mut path = vec![self.pc];
+        let mut state = &self.state;
+        let mut steps = state.history.as_slice();
+        // The step to the instruction under way may not be noted yet.
+        let noted = before(state.first, self.pc, &mut steps);
+        let parent_of = |state: &State| state.parent.map(|id| self.arena.get(id));
+        let mut pc = self.prev;
+        if noted.is_none()
+            && let Some(parent) = parent_of(state).filter(|parent| parent.last == pc)
+        {
+            state = parent;
+            steps = state.history.as_slice();
+        }
+        while pc.index() < code.len() && path.len() < LONGEST {
+            // The second slot of an instruction is none.
+            if code.insn(pc).is_some() {
+                path.push(pc);
+            }
+            if let Some(earlier) = before(state.first, pc, &mut steps) {
+                pc = earlier;
+                continue;
+            }
+            let Some(parent) = parent_of(state) else {
+                break;
+            };
+            state = parent;
+            steps = state.history.as_slice();
+            pc = state.last;
+        }
+        path.reverse();
+        path
+    }
+
+    fn registers(&self) -> Vec<(Reg, String)> {
+        let number = self.state.current();
+        let Some(frame) = self.state.frames.get(number) else {
+            return Vec::new();
+        };
+        let known = Reg::ALL.into_iter().zip(&frame.regs);
+        known
+            .filter(|(_, reg)| reg.is_init())
+            .map(|(name, reg)| {
+                let text = RegText {
+                    program: self.program,
+                    maps: &self.maps,
+                    frame: number,
+                    reg,
+                };
+                (name, text.to_string())
+            })
+            .collect()
+    }
+}

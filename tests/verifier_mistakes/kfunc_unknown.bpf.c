@@ -1,0 +1,13 @@
+// A kernel function that does not exist, declared weak and called all the same.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+extern int bpf_no_such_function(int number) __ksym __weak;
+
+SEC("tc")
+int classify(struct __sk_buff *skb)
+{
+	return bpf_no_such_function(1);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
