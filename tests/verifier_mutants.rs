@@ -25,6 +25,8 @@ mod here;
 mod judge;
 #[path = "verifier_mutants/listing.rs"]
 mod listing;
+#[path = "verifier_mutants/made_up.rs"]
+mod made_up;
 #[path = "verifier_mutants/mutate.rs"]
 mod mutate;
 #[path = "scalars/random.rs"]
@@ -105,7 +107,7 @@ impl Tally {
             Compared::NoVerdict => self.no_verdict += 1,
             Compared::Unsupported => self.unsupported += 1,
             Compared::Judged(both) => {
-                self.score += Score::of(&both.differences, &both.kernel);
+                self.score += Score::of(&both.ours, &both.differences, &both.kernel);
                 self.equal += usize::from(both.differences.is_empty());
                 self.findings.add(&program, maps, both, origin);
             }
@@ -146,7 +148,10 @@ fn changed_programs_of_the_corpus() {
         .into_iter()
         .filter(|case| case.says.processed <= SHORT_WALK)
         .collect();
-    let listings: Vec<_> = cases.iter().map(|case| Listing::of(&case.program)).collect();
+    let listings: Vec<_> = cases
+        .iter()
+        .map(|case| Listing::of(&case.program))
+        .collect();
     let (count, most) = (number("BPFLAB_MUTANTS", COUNT), number("BPFLAB_CHANGES", 3));
     let mut random = Random(number("BPFLAB_SEED", 1));
     let mut tally = Tally::new();
@@ -178,7 +183,7 @@ fn changed_programs_of_the_corpus() {
             let Some(program) = mutant.listing.program(&mutant.program) else {
                 continue;
             };
-            let origin = format!("{} with {}", case.id, changes.join(", "));
+            let origin = format!("S{} {} with {}", case.stage, case.id, changes.join(", "));
             tally.judge(program, &maps, &origin);
             if remembers {
                 break;
@@ -186,6 +191,35 @@ fn changed_programs_of_the_corpus() {
         }
     }
     tally.check("changed programs");
+}
+
+#[test]
+fn programs_made_up() {
+    if !is_judge() {
+        return;
+    }
+    let defs = made_up::maps();
+    let maps = LoadedMaps::create(&defs, None).expect("three maps");
+    let mut random = Random(number("BPFLAB_SEED", 1));
+    let mut tally = Tally::new();
+    for _ in 0..number("BPFLAB_MUTANTS", COUNT) {
+        let program = made_up::program(&mut random, &defs);
+        let listing = Listing::of(&program);
+        let mut mutant = Mutant {
+            program,
+            listing,
+            others: &[],
+        };
+        let mut origin = "made up".to_owned();
+        // Half of them with a mistake.
+        if random.chance(50) {
+            origin = mutate(&mut mutant, &mut random, 1).join(", ");
+        }
+        if let Some(program) = mutant.listing.program(&mutant.program) {
+            tally.judge(program, &maps, &origin);
+        }
+    }
+    tally.check("programs made up");
 }
 
 #[test]

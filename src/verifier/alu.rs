@@ -15,6 +15,7 @@ use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Wi
 use crate::spec::ProgFlags;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
+use crate::util::Errno;
 
 impl Verifier<'_> {
     /// `dst op= src`, and moves.
@@ -170,7 +171,7 @@ impl Verifier<'_> {
         if let Some((later, now)) = Scalar::fork(op, &target.var, &other.var) {
             // The number is 0 or -1: both are walked, the other from here again.
             let pc = self.pc;
-            self.fork(pc, pc)?.reg_mut(dst).var = later;
+            self.fork(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
             target.var = now;
         }
         let same_register = src == Operand::Reg(dst);

@@ -137,7 +137,7 @@ impl Verifier<'_> {
             }
             Argument::Dynptr => {
                 self.check_passed_offset(&state, reg)?;
-                if !matches!(state.kind, Kind::Stack { .. }) {
+                if !matches!(state.kind, Kind::Stack { .. } | Kind::Dynptr) {
                     reject!(
                         EINVAL,
                         "arg#{at} expected pointer to stack or const struct bpf_dynptr"
