@@ -47,6 +47,12 @@ impl Verifier<'_> {
 
     /// `dst = be16 dst` and its like.
     pub(super) fn check_endian(&mut self, op: EndianOp, size: EndianSize, dst: Reg) -> Checked {
+        if (op, size) == (EndianOp::ToLe, EndianSize::B64) && self.reg(dst).is_scalar() {
+            // The machine's own order: the number stays, and what it is linked to.
+            self.check_read(dst)?;
+            self.check_write(dst)?;
+            return self.keep_consistent(dst, "alu");
+        }
         self.check_unary(dst, |number| Scalar::endian(op, size, number))
     }
 

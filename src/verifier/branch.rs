@@ -216,7 +216,7 @@ impl Verifier<'_> {
                     let frame = u8::try_from(number).unwrap_or(0);
                     let at = u8::try_from(at).unwrap_or(0);
                     if !set.push(Linked { frame, at, is_reg }) {
-                        reg.id = 0;
+                        reg.unlink();
                     }
                 }
             };

@@ -151,7 +151,8 @@ impl<'p> Verifier<'p> {
         self.walk_subprogram(0)?;
         self.walk_called_globals()?;
         self.structure.final_stack_depths(&mut self.usage);
-        structure::check_max_stack_depth(self.program, &self.structure, &self.usage)
+        structure::check_max_stack_depth(self.program, &self.structure, &self.usage)?;
+        self.check_addresses_of_functions()
     }
 
     /// The numbers of the walk so far.

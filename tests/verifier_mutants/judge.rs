@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
 use bpflab::object::cases::KernelSays;
 use bpflab::program::Program;
+use bpflab::spec::helpers::{Effects, helper_by_name};
 use bpflab::verifier::{Options, verify};
 
 use super::score::{Difference, Ours};
@@ -92,6 +93,14 @@ fn ours(program: &Arc<Program>, options: &Options) -> Ours {
     }
 }
 
+/// Whether the kernel refuses a helper that not every kernel is built with.
+fn lacks_helper(line: &str) -> bool {
+    let named = line.strip_prefix("program of this type cannot use helper bpf_");
+    let name = named.and_then(|named| named.split('#').next());
+    let helper = name.and_then(helper_by_name);
+    helper.is_some_and(|helper| helper.effects.contains(Effects::OPTIONAL))
+}
+
 /// Asks both. `maps` are the program's.
 pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> Compared {
     let ours = ours(program, options);
@@ -102,6 +111,9 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
         return Compared::NoVerdict;
     };
     let verdict = &loaded.verdict;
+    if lacks_helper(&verdict.message) {
+        return Compared::NoVerdict;
+    }
     let kernel = KernelSays {
         verdict: if verdict.accepted { "accept" } else { "reject" }.into(),
         errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),

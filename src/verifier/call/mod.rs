@@ -1,5 +1,6 @@
 //! Calls: of helpers, of subprograms, and back.
 
+mod address;
 pub(crate) mod callback;
 mod context_type;
 pub(crate) mod global;

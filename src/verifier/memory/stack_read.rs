@@ -163,7 +163,7 @@ impl Verifier<'_> {
             if size <= spilled && aligned {
                 let mut value = content.reg;
                 if value.var.umax >> (8 * size) != 0 && size < SLOT {
-                    value.id = 0;
+                    value.unlink();
                 }
                 Some((to, value))
             } else {
