@@ -69,7 +69,7 @@ mod tests {
             processed: Some(3),
             ..VerdictRow::default()
         };
-        let text = csv(&[row.clone()]);
+        let text = csv(std::slice::from_ref(&row));
         assert!(text.starts_with("id,object,program,section,prog_type,verdict,errno,message,"));
         let records = records(&text);
         assert_eq!(records.len(), 2);
