@@ -104,7 +104,7 @@ impl Tally {
             Compared::NoVerdict => self.no_verdict += 1,
             Compared::Unsupported => self.unsupported += 1,
             Compared::Judged(both) => {
-                self.score += Score::of(&both.differences, &both.kernel);
+                self.score += Score::of(&both.ours, &both.differences, &both.kernel);
                 self.equal += usize::from(both.differences.is_empty());
                 self.findings.add(&program, maps, both, origin);
             }
@@ -145,7 +145,10 @@ fn changed_programs_of_the_corpus() {
         .into_iter()
         .filter(|case| case.says.processed <= SHORT_WALK)
         .collect();
-    let listings: Vec<_> = cases.iter().map(|case| Listing::of(&case.program)).collect();
+    let listings: Vec<_> = cases
+        .iter()
+        .map(|case| Listing::of(&case.program))
+        .collect();
     let (count, most) = (number("BPFLAB_MUTANTS", COUNT), number("BPFLAB_CHANGES", 3));
     let mut random = Random(number("BPFLAB_SEED", 1));
     let mut tally = Tally::new();

@@ -108,7 +108,11 @@ impl Findings {
         case.kernel = Some(both.kernel.clone());
         let ours = format!(
             "{} {} {} {}",
-            if both.ours.accepts { "accept" } else { "reject" },
+            if both.ours.accepts {
+                "accept"
+            } else {
+                "reject"
+            },
             both.ours.errno,
             both.ours.processed,
             both.ours.line

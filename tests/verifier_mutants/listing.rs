@@ -68,7 +68,11 @@ impl Listing {
             at += if second.is_some() { 2 } else { 1 };
         }
         let known = items.clone();
-        let is_item = |label: Label| known.binary_search_by_key(&label, |item| item.label).is_ok();
+        let is_item = |label: Label| {
+            known
+                .binary_search_by_key(&label, |item| item.label)
+                .is_ok()
+        };
         for item in &mut items {
             let relative = distance(item.insn).map(|distance| match distance {
                 Distance::Offset => i64::from(item.insn.off),

@@ -65,11 +65,7 @@ fn index(random: &mut Random, len: usize) -> Option<usize> {
 }
 
 /// An item for which this holds.
-fn find(
-    mutant: &Mutant<'_>,
-    random: &mut Random,
-    wanted: impl Fn(&Item) -> bool,
-) -> Option<usize> {
+fn find(mutant: &Mutant<'_>, random: &mut Random, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
     let items = mutant.listing.items.iter().enumerate();
     let found: Vec<_> = items
         .filter(|(_, item)| wanted(item))
@@ -239,10 +235,7 @@ fn change_immediate(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> 
     let at = find(mutant, random, has_immediate)?;
     let item = &mut mutant.listing.items[at];
     let named = item.insn.opcode == 0x18 && item.insn.src() != 0;
-    let wide = item
-        .second
-        .as_mut()
-        .filter(|_| named || random.chance(50));
+    let wide = item.second.as_mut().filter(|_| named || random.chance(50));
     let imm = match wide {
         Some(second) => &mut second.imm,
         None => &mut item.insn.imm,
