@@ -25,6 +25,8 @@ mod here;
 mod judge;
 #[path = "verifier_mutants/listing.rs"]
 mod listing;
+#[path = "verifier_mutants/made_up.rs"]
+mod made_up;
 #[path = "verifier_mutants/mutate.rs"]
 mod mutate;
 #[path = "scalars/random.rs"]
@@ -36,6 +38,7 @@ use std::sync::Arc;
 
 use bpflab::kernel::LoadedMaps;
 use bpflab::program::Program;
+use bpflab::spec::MapType;
 use bpflab::verifier::Options;
 
 use findings::Findings;
@@ -166,6 +169,9 @@ fn changed_programs_of_the_corpus() {
         let Ok(maps) = LoadedMaps::create(&case.program.maps, case.program.btf.as_ref()) else {
             continue;
         };
+        // A prog array takes after the first program that uses it.
+        let mut kinds = case.program.maps.iter().map(|map| map.map_type);
+        let remembers = kinds.any(|kind| kind == MapType::ProgArray);
         for _ in 0..LITTER {
             made += 1;
             let mut mutant = Mutant {
@@ -177,11 +183,43 @@ fn changed_programs_of_the_corpus() {
             let Some(program) = mutant.listing.program(&mutant.program) else {
                 continue;
             };
-            let origin = format!("{} with {}", case.id, changes.join(", "));
+            let origin = format!("S{} {} with {}", case.stage, case.id, changes.join(", "));
             tally.judge(program, &maps, &origin);
+            if remembers {
+                break;
+            }
         }
     }
     tally.check("changed programs");
+}
+
+#[test]
+fn programs_made_up() {
+    if !is_judge() {
+        return;
+    }
+    let defs = made_up::maps();
+    let maps = LoadedMaps::create(&defs, None).expect("three maps");
+    let mut random = Random(number("BPFLAB_SEED", 1));
+    let mut tally = Tally::new();
+    for _ in 0..number("BPFLAB_MUTANTS", COUNT) {
+        let program = made_up::program(&mut random, &defs);
+        let listing = Listing::of(&program);
+        let mut mutant = Mutant {
+            program,
+            listing,
+            others: &[],
+        };
+        let mut origin = "made up".to_owned();
+        // Half of them with a mistake.
+        if random.chance(50) {
+            origin = mutate(&mut mutant, &mut random, 1).join(", ");
+        }
+        if let Some(program) = mutant.listing.program(&mutant.program) {
+            tally.judge(program, &maps, &origin);
+        }
+    }
+    tally.check("programs made up");
 }
 
 #[test]

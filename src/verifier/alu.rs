@@ -15,6 +15,7 @@ use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Wi
 use crate::spec::ProgFlags;
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_VAR_OFFSET;
+use crate::util::Errno;
 
 impl Verifier<'_> {
     /// `dst op= src`, and moves.
@@ -147,7 +148,7 @@ impl Verifier<'_> {
                         EACCES,
                         "R{} pointer {} pointer prohibited",
                         dst.number(),
-                        op.symbol()
+                        operator(op)
                     );
                 }
                 self.set_unknown(dst);
@@ -170,7 +171,7 @@ impl Verifier<'_> {
         if let Some((later, now)) = Scalar::fork(op, &target.var, &other.var) {
             // The number is 0 or -1: both are walked, the other from here again.
             let pc = self.pc;
-            self.fork(pc, pc)?.reg_mut(dst).var = later;
+            self.fork(pc, pc, Errno::ENOMEM)?.reg_mut(dst).var = later;
             target.var = now;
         }
         let same_register = src == Operand::Reg(dst);
@@ -283,12 +284,12 @@ impl Verifier<'_> {
             AluOp::And | AluOp::Or | AluOp::Xor => reject!(
                 EACCES,
                 "R{at} bitwise operator {} on pointer prohibited",
-                op.symbol()
+                operator(op)
             ),
             _ => reject!(
                 EACCES,
                 "R{at} pointer arithmetic with {} operator prohibited",
-                op.symbol()
+                operator(op)
             ),
         }
         // Pointers carry no 32-bit bounds.
@@ -445,4 +446,14 @@ fn check_sane_offset(reg: &RegState, pointer: &RegState) -> Checked {
         reject!(EINVAL, "value {min} makes {name} pointer be out of bounds");
     }
     Ok(())
+}
+
+/// The operator as messages name it: by the bits of the opcode, which division has in
+/// common with signed division.
+const fn operator(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Sdiv => AluOp::Div.symbol(),
+        AluOp::Smod => AluOp::Mod.symbol(),
+        op => op.symbol(),
+    }
 }

@@ -13,7 +13,7 @@ use super::state::{Linked, LinkedSet, State};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
 use crate::spec::MapType;
 use crate::spec::helpers::TypeFlags;
-use crate::util::Pc;
+use crate::util::{Errno, Pc};
 
 /// A conditional jump.
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ impl Verifier<'_> {
         }
 
         let pc = self.pc;
-        self.fork(target, pc)?;
+        self.fork(target, pc, Errno::EFAULT)?;
         self.learn_bounds(jump, linked)?;
         self.learn_null(jump);
         self.log_insn_state();

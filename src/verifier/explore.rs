@@ -305,7 +305,7 @@ impl Verifier<'_> {
     fn check_may_goto(&mut self, next: Pc) -> Checked {
         let pc = self.pc;
         let before = self.previous_entry(pc);
-        let queued = self.fork(next, pc)?;
+        let queued = self.fork(next, pc, Errno::ENOMEM)?;
         queued.may_goto_depth += 1;
         if let Some(before) = before {
             self.widen_pending(before);
@@ -365,14 +365,15 @@ impl Verifier<'_> {
     }
 
     /// Forks the walk: a copy of the current state waits to go on at `pc`
-    /// (`push_stack`). The copy is given back to be changed.
-    pub(crate) fn fork(&mut self, pc: Pc, prev: Pc) -> Checked<&mut State> {
+    /// (`push_stack`). The copy is given back to be changed. Where too many wait, the
+    /// error number depends on what forks: it is `full`.
+    pub(crate) fn fork(&mut self, pc: Pc, prev: Pc, full: Errno) -> Checked<&mut State> {
         if self.pending.len() >= MAX_JUMP_SEQUENCE {
             let text = format!(
                 "The sequence of {} jumps is too complex.",
                 self.pending.len() + 1
             );
-            return Err(Reject::new(Errno::E2BIG, text));
+            return Err(Reject::new(full, text));
         }
         let state = self.arena.copy(&self.state);
         if let Some(parent) = state.parent {

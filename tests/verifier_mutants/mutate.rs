@@ -150,6 +150,47 @@ fn register(random: &mut Random) -> u8 {
     u8::try_from(random.below(10)).unwrap()
 }
 
+/// A register that is likely to hold something at an item: one of those that the items
+/// just before it name.
+fn held(mutant: &Mutant<'_>, random: &mut Random, at: usize) -> u8 {
+    let before = &mutant.listing.items[at.saturating_sub(12)..at];
+    let mut named: Vec<u8> = Vec::new();
+    for item in before {
+        if item.insn.opcode == 0x85 {
+            named.retain(|reg| *reg > 5);
+            named.push(0);
+        }
+        if let (true, _) = names_registers(item.insn) {
+            named.push(item.insn.dst());
+        }
+    }
+    named.retain(|reg| *reg < 10);
+    match index(random, named.len()) {
+        Some(index) if random.chance(90) => named[index],
+        _ => register(random),
+    }
+}
+
+/// A register that is likely not to be needed any more at an item: the next item that
+/// names it writes it.
+fn dead(mutant: &Mutant<'_>, random: &mut Random, at: usize) -> u8 {
+    let reg = register(random);
+    let behind = mutant.listing.items[at..].iter().map(|item| item.insn);
+    for insn in behind {
+        let (dst, src) = names_registers(insn);
+        let writes = matches!(insn.opcode & 7, 0 | 1) || insn.opcode & 0xf0 == 0xb0;
+        let reads = src && insn.src() == reg || dst && insn.dst() == reg && !writes;
+        let reads = reads || insn.opcode == 0x85 && matches!(reg, 1..=5);
+        if reads {
+            return register(random);
+        }
+        if dst && insn.dst() == reg {
+            break;
+        }
+    }
+    reg
+}
+
 fn width(random: &mut Random) -> u8 {
     random.pick(&[4, 7, 7])
 }
@@ -169,10 +210,10 @@ fn insert(
 
 fn add_move(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     let at = index(random, mutant.listing.items.len())?;
-    let (dst, src) = (register(random), register(random));
+    let (dst, src) = (dead(mutant, random, at), held(mutant, random, at));
     let insn = match random.below(4) {
         0 => RawInsn::new(0xb0 | width(random), dst, 0, 0, random.imm()),
-        1 => RawInsn::new(0xbf, dst, dst, 0, 0),
+        1 => RawInsn::new(0xbf, src, src, 0, 0),
         2 => RawInsn::new(0xbf, dst, 10, 0, 0),
         _ => RawInsn::new(0xb8 | width(random), dst, src, 0, 0),
     };
@@ -188,7 +229,7 @@ const JUMPS: [u8; 11] = [
 fn add_branch(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     let at = index(random, mutant.listing.items.len())?;
     let next = mutant.listing.items[at].label;
-    let (dst, src) = (register(random), register(random));
+    let (dst, src) = (held(mutant, random, at), held(mutant, random, at));
     let op = random.pick(&JUMPS) | random.pick(&[5, 5, 6]);
     let insn = match random.below(8) {
         0 => RawInsn::new(0x05, 0, 0, 0, 0),
@@ -202,7 +243,7 @@ fn add_branch(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
 
 fn spill_and_fill(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     let at = index(random, mutant.listing.items.len())?;
-    let reg = register(random);
+    let reg = held(mutant, random, at);
     let size = random.pick(&[0x18, 0x18, 0x18, 0x00, 0x08, 0x10]);
     let slot = i16::try_from(random.below(32) + 1).unwrap() * -8;
     let store = RawInsn::new(0x63 & !0x18 | size, 10, reg, slot, 0);
@@ -421,7 +462,7 @@ fn add_arithmetic(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     let at = index(random, mutant.listing.items.len())?;
     let op = random.pick(&OPERATIONS);
     let opcode = op | width(random);
-    let (dst, src) = (register(random), register(random));
+    let (dst, src) = (held(mutant, random, at), held(mutant, random, at));
     let insn = if random.chance(50) {
         RawInsn::new(opcode | 8, dst, src, 0, 0)
     } else if matches!(op, 0x60 | 0x70 | 0xc0) {

@@ -10,7 +10,7 @@ use crate::isa::Reg;
 use crate::spec::MapType;
 use crate::spec::helpers::{Effects, TypeFlags, helper, id};
 use crate::spec::limits::MAX_JUMP_SEQUENCE;
-use crate::util::{HelperId, Pc};
+use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::env::{Pending, Verifier};
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, reject};
@@ -52,7 +52,7 @@ impl Verifier<'_> {
         let (start, pc) = (self.subprogram(subprogram).start, self.pc);
         // The kernel looks at the number of forks first, then at the frames, then at the
         // arguments.
-        self.fork(start, pc)?;
+        self.fork(start, pc, Errno::ENOMEM)?;
         let mut callee = self.enter(subprogram, pc)?;
         self.callback_start(id)?.enter(&mut callee);
         callee.entry = Entry::Callback;
@@ -71,7 +71,7 @@ impl Verifier<'_> {
         let waiting = self.pending.len() + 1;
         if waiting > MAX_JUMP_SEQUENCE {
             reject!(
-                E2BIG,
+                EFAULT,
                 "The sequence of {waiting} jumps is too complex for async cb."
             );
         }

@@ -28,7 +28,7 @@ impl Verifier<'_> {
     pub(crate) fn check_global_call(&mut self, subprogram: u32) -> Checked {
         let matched = self.check_call_types(subprogram);
         if let Err(why) = &matched
-            && why.errno() == Errno::EFAULT
+            && matches!(why.errno(), Errno::EFAULT | Errno::ENOTSUPP)
         {
             return matched;
         }
@@ -137,7 +137,7 @@ impl Verifier<'_> {
             }
             Argument::Dynptr => {
                 self.check_passed_offset(&state, reg)?;
-                if !matches!(state.kind, Kind::Stack { .. }) {
+                if !matches!(state.kind, Kind::Stack { .. } | Kind::Dynptr) {
                     reject!(
                         EINVAL,
                         "arg#{at} expected pointer to stack or const struct bpf_dynptr"

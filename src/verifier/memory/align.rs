@@ -18,10 +18,12 @@ impl Verifier<'_> {
     pub(in crate::verifier) fn check_alignment(&self, reg: &RegState, a: &MemoryAccess) -> Checked {
         let plain = reg.flags.is_empty();
         let stack = plain && matches!(reg.kind, Kind::Stack { .. });
+        let flags = self.program.flags;
         let wanted = stack
             || a.strict
             || self.options.strict_alignment
-            || self.program.flags.contains(ProgFlags::STRICT_ALIGNMENT);
+            || flags.contains(ProgFlags::STRICT_ALIGNMENT)
+                && !flags.contains(ProgFlags::ANY_ALIGNMENT);
         if !wanted || a.size == 1 {
             return Ok(());
         }

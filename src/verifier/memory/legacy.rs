@@ -2,7 +2,7 @@
 
 use crate::isa::Reg;
 use crate::spec::Traits;
-use crate::util::Pc;
+use crate::util::{Errno, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, reject};
@@ -41,7 +41,7 @@ impl Verifier<'_> {
         if self.state.current() == 0 {
             return Ok(next);
         }
-        self.fork(next, self.pc)?;
+        self.fork(next, self.pc, Errno::ENOMEM)?;
         self.set_reg(Reg::R0, RegState::constant(0));
         self.check_return()
     }

@@ -148,7 +148,7 @@ impl Comparison<'_> {
 
     fn slot(&mut self, old: &Slot, current: Option<&Slot>) -> bool {
         // Bytes that hold anything asked for nothing.
-        if self.closeness != Closeness::Exact && old.is_all_misc() {
+        if self.closeness == Closeness::NotExact && old.is_all_misc() {
             return true;
         }
         let Some(current) = current else {
@@ -157,7 +157,7 @@ impl Comparison<'_> {
         for at in 0..SLOT {
             let kind = old.bytes[at];
             let differs = kind != current.bytes[at];
-            if self.closeness == Closeness::Exact && differs {
+            if self.closeness != Closeness::NotExact && differs {
                 return false;
             }
             if matches!(kind, SlotKind::Invalid | SlotKind::Misc) {

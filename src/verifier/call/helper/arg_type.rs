@@ -110,6 +110,12 @@ impl Verifier<'_> {
         let allowed = compatible(arg.kind);
         let fits = |one: &TypeName| same_kind(one.kind, state.kind) && one.flags == flags;
         let number = reg.number();
+        if arg.kind == ArgKind::PtrToDynptr && state.kind == Kind::Dynptr {
+            reject!(
+                ENOTSUPP,
+                "a dynptr (R{number}) is not supported by bpflab yet"
+            );
+        }
         if !allowed.iter().any(fits) {
             let mut names: Vec<_> = allowed.iter().map(TypeName::to_string).collect();
             if arg.kind == ArgKind::PtrToDynptr {
