@@ -16,6 +16,7 @@
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
 #[path = "verifier_corpus/corpus.rs"]
+#[allow(dead_code, reason = "another test's file: it uses more of it")]
 mod corpus;
 #[path = "verifier_mutants/findings.rs"]
 mod findings;
@@ -30,6 +31,7 @@ mod made_up;
 #[path = "verifier_mutants/mutate.rs"]
 mod mutate;
 #[path = "scalars/random.rs"]
+#[allow(dead_code, reason = "another test's file: it uses more of it")]
 mod random;
 #[path = "verifier_corpus/score.rs"]
 mod score;
@@ -109,7 +111,7 @@ impl Tally {
             Compared::Judged(both) => {
                 self.score += Score::of(&both.ours, &both.differences, &both.kernel);
                 self.equal += usize::from(both.differences.is_empty());
-                self.findings.add(&program, maps, both, origin);
+                self.findings.add(&program, maps, *both, origin);
             }
         }
     }
