@@ -1,5 +1,5 @@
 //! Our verdict beside the running kernel's, on programs that nobody wrote: those of the
-//! shared corpus with a few changes, and programs made up. Verdict, error number, error
+//! shared corpus and of objects with a few changes, and programs made up. Verdict, error number, error
 //! line and the number of instructions processed are compared; that we accept what the
 //! kernel rejects must not happen.
 //!
@@ -9,6 +9,7 @@
 //! | `BPFLAB_SEED=N` | others |
 //! | `BPFLAB_FINDINGS=DIR` | programs that differ are made small and written there as cases, a file for each kind of difference: `bpflab verify --cases` and `bpflab kernel load --cases` read them |
 //! | `BPFLAB_CHANGES=N` | at most so many changes of one program (3 by default) |
+//! | `BPFLAB_OBJECTS=DIR:DIR` | objects in these folders instead of the repository's |
 //!
 //! Skipped without rights to load programs, without the corpus, and on another kernel
 //! than the one whose verdicts we give.
@@ -36,12 +37,14 @@ mod random;
 #[path = "verifier_corpus/score.rs"]
 mod score;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use bpflab::Object;
 use bpflab::kernel::LoadedMaps;
 use bpflab::program::Program;
 use bpflab::spec::MapType;
-use bpflab::verifier::Options;
+use bpflab::verifier::{Options, verify};
 
 use findings::Findings;
 use judge::{Compared, compare, options};
@@ -139,60 +142,108 @@ impl Tally {
     }
 }
 
-#[test]
-fn changed_programs_of_the_corpus() {
-    let Some(path) = corpus::path() else { return };
-    if !is_judge() {
-        return;
-    }
-    let cases = corpus::read(&path, |_, _| true);
-    let cases: Vec<_> = cases
-        .into_iter()
-        .filter(|case| case.says.processed <= SHORT_WALK)
-        .collect();
-    let listings: Vec<_> = cases
+/// A program to be changed.
+struct Subject {
+    name: String,
+    program: Arc<Program>,
+}
+
+/// Judges programs that are these with changes.
+fn judge_changed(what: &str, subjects: &[Subject]) {
+    let listings: Vec<_> = subjects
         .iter()
-        .map(|case| Listing::of(&case.program))
+        .map(|subject| Listing::of(&subject.program))
         .collect();
     let (count, most) = (number("BPFLAB_MUTANTS", COUNT), number("BPFLAB_CHANGES", 3));
     let mut random = Random(number("BPFLAB_SEED", 1));
     let mut tally = Tally::new();
     let mut made = 0;
     while made < count {
-        let at = usize::try_from(random.below(cases.len() as u64)).unwrap();
-        let (case, listing) = (&cases[at], &listings[at]);
-        let unsupported = matches!(
-            judge::ours(&case.program, &tally.options).line,
-            line if line.contains(judge::UNSUPPORTED)
-        );
-        if unsupported {
-            continue;
-        }
-        let Ok(maps) = LoadedMaps::create(&case.program.maps, case.program.btf.as_ref()) else {
+        let at = usize::try_from(random.below(subjects.len() as u64)).unwrap();
+        let (name, program) = (&subjects[at].name, &subjects[at].program);
+        let Ok(maps) = LoadedMaps::create(&program.maps, program.btf.as_ref()) else {
             continue;
         };
         // A prog array takes after the first program that uses it.
-        let mut kinds = case.program.maps.iter().map(|map| map.map_type);
+        let mut kinds = program.maps.iter().map(|map| map.map_type);
         let remembers = kinds.any(|kind| kind == MapType::ProgArray);
-        for _ in 0..LITTER {
+        for _ in 0..if remembers { 1 } else { LITTER } {
             made += 1;
             let mut mutant = Mutant {
-                program: Program::clone(&case.program),
-                listing: listing.clone(),
+                program: Program::clone(program),
+                listing: listings[at].clone(),
                 others: &listings,
             };
             let changes = mutate(&mut mutant, &mut random, most);
-            let Some(program) = mutant.listing.program(&mutant.program) else {
-                continue;
-            };
-            let origin = format!("S{} {} with {}", case.stage, case.id, changes.join(", "));
-            tally.judge(program, &maps, &origin);
-            if remembers {
-                break;
+            if let Some(program) = mutant.listing.program(&mutant.program) {
+                let origin = format!("{name} with {}", changes.join(", "));
+                tally.judge(program, &maps, &origin);
             }
         }
     }
-    tally.check("changed programs");
+    tally.check(what);
+}
+
+/// Whether a program is walked soon, and is one that we judge.
+fn is_subject(program: &Arc<Program>) -> bool {
+    let verdict = verify(program, &options()).verdict;
+    verdict.processed() <= SHORT_WALK && !verdict.message.contains(judge::UNSUPPORTED)
+}
+
+#[test]
+fn changed_programs_of_the_corpus() {
+    let Some(path) = corpus::path() else { return };
+    if !is_judge() {
+        return;
+    }
+    let cases = corpus::read(&path, |_, _| true).into_iter();
+    let subjects: Vec<_> = cases
+        .filter(|case| case.says.processed <= SHORT_WALK && is_subject(&case.program))
+        .map(|case| Subject {
+            name: format!("S{} {}", case.stage, case.id),
+            program: case.program,
+        })
+        .collect();
+    judge_changed("changed programs of the corpus", &subjects);
+}
+
+/// Objects of this repository and of the folders in `BPFLAB_OBJECTS`.
+fn objects() -> Vec<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.join("tests/objects"), root.join("examples/bpf")];
+    if let Some(more) = std::env::var_os("BPFLAB_OBJECTS") {
+        folders = std::env::split_paths(&more).collect();
+    }
+    let mut found: Vec<_> = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).expect("a folder of objects"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "o"))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn changed_programs_of_objects() {
+    if !is_judge() {
+        return;
+    }
+    let mut subjects = Vec::new();
+    for path in objects() {
+        let Ok(object) = Object::open(&path) else {
+            continue;
+        };
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        for program in object.programs().filter_map(Result::ok) {
+            let name = format!("{file} {}", program.name);
+            let program = Arc::new(program.clone());
+            if is_subject(&program) {
+                subjects.push(Subject { name, program });
+            }
+        }
+    }
+    judge_changed("changed programs of objects", &subjects);
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub fn options() -> Options {
     }
 }
 
-pub fn ours(program: &Arc<Program>, options: &Options) -> Ours {
+fn ours(program: &Arc<Program>, options: &Options) -> Ours {
     match catch_unwind(AssertUnwindSafe(|| verify(program, options).verdict)) {
         Ok(verdict) => Ours {
             accepts: verdict.accepted,

@@ -100,7 +100,7 @@ impl Listing {
 
     /// Puts an instruction in front of item `at`. Who jumped to that item now comes to
     /// the new one if `shared`.
-    pub fn insert(&mut self, at: usize, insn: RawInsn, to: Option<Label>, shared: bool) {
+    pub fn insert(&mut self, at: usize, insn: RawInsn, to: Option<Label>, shared: bool) -> Label {
         let label = self.free;
         self.free += 1;
         let item = Item {
@@ -115,6 +115,7 @@ impl Listing {
         if let Some(old) = old.filter(|_| shared || starts) {
             self.redirect(old, label, Some(at));
         }
+        label
     }
 
     /// Puts in a copy of another listing's items. What they refer to among themselves

@@ -36,6 +36,8 @@ const CHANGES: &[(&str, u64, Change)] = &[
     ("neighbours exchanged", 4, exchange),
     ("part of another program", 4, splice),
     ("arithmetic added", 6, add_arithmetic),
+    ("two ways added", 5, add_two_ways),
+    ("loop added", 5, add_loop),
     ("another helper", 1, change_helper),
     ("another map", 1, change_map),
     ("program type", 1, change_type),
@@ -437,7 +439,8 @@ fn exchange(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
 fn splice(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
     let other = &mutant.others[index(random, mutant.others.len())?].items;
     let from = index(random, other.len())?;
-    let len = 1 + index(random, 12)?;
+    let most = random.pick(&[4, 12, 40]);
+    let len = 1 + index(random, most)?;
     let mut chunk = other[from..other.len().min(from + len)].to_vec();
     let maps = mutant.program.maps.len();
     // A call of another program's function, a type of another's BTF: not here.
@@ -472,6 +475,70 @@ fn add_arithmetic(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
         RawInsn::new(opcode, dst, 0, 0, random.imm())
     };
     insert(mutant, random, at, &[(insn, None)]);
+    Some(())
+}
+
+/// A register that is saved across calls and that nothing names, where there is one.
+fn spare(mutant: &Mutant<'_>, random: &mut Random) -> u8 {
+    let named = mutant.listing.items.iter().flat_map(|item| {
+        let (dst, src) = names_registers(item.insn);
+        [(dst, item.insn.dst()), (src, item.insn.src())]
+    });
+    let named: Vec<u8> = named
+        .filter(|(named, _)| *named)
+        .map(|(_, reg)| reg)
+        .collect();
+    let spare: Vec<u8> = (6..10).filter(|reg| !named.contains(reg)).collect();
+    match index(random, spare.len()) {
+        Some(index) => spare[index],
+        None => 6 + u8::try_from(random.below(4)).unwrap(),
+    }
+}
+
+/// Two ways, on which a register or a slot comes to hold different things.
+fn add_two_ways(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
+    let at = index(random, mutant.listing.items.len())?;
+    let (reg, asked) = (spare(mutant, random), held(mutant, random, at));
+    let slot = i16::try_from(random.below(32) + 1).unwrap() * -8;
+    let set = |random: &mut Random| match random.below(4) {
+        0 => RawInsn::new(0x7a, 10, 0, slot, random.imm()),
+        1 => RawInsn::new(0x7b, 10, asked, slot, 0),
+        2 => RawInsn::new(0xbf, reg, asked, 0, 0),
+        _ => RawInsn::new(0xb7, reg, 0, 0, random.pick(&[0, 1, 2, 8, -1])),
+    };
+    let (one, other) = (set(random), set(random));
+    let op = random.pick(&JUMPS) | random.pick(&[5, 5, 6]);
+    let branch = RawInsn::new(op, asked, 0, 0, random.imm());
+    let listing = &mut mutant.listing;
+    let end = listing.items[at].label;
+    let other = listing.insert(at, other, None, false);
+    listing.insert(at, RawInsn::new(0x05, 0, 0, 0, 0), Some(end), false);
+    listing.insert(at, one, None, false);
+    listing.insert(at, branch, Some(other), random.chance(80));
+    Some(())
+}
+
+/// A loop around some instructions.
+fn add_loop(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
+    let len = mutant.listing.items.len();
+    let from = index(random, len)?;
+    let to = from + index(random, (len - from).min(20))?;
+    let reg = spare(mutant, random);
+    let count = random.pick(&[1, 2, 3, 4, 7, 10, 50]);
+    let op = random.pick(&[0xa5, 0xa5, 0xa6, 0xc5, 0x55, 0xb5, 0x25]);
+    let by = random.pick(&[1, 1, 1, 2, -1]);
+    let listing = &mut mutant.listing;
+    let start = listing.items[from].label;
+    if random.chance(20) {
+        let budget = RawInsn::new(0xe5, 0, 0, 0, 0);
+        let end = listing.items[to].label;
+        listing.insert(to, RawInsn::new(0x05, 0, 0, 0, 0), Some(start), false);
+        listing.insert(from, budget, Some(end), false);
+        return Some(());
+    }
+    listing.insert(to, RawInsn::new(op, reg, 0, 0, count), Some(start), true);
+    listing.insert(to, RawInsn::new(0x07, reg, 0, 0, by), None, true);
+    listing.insert(from, RawInsn::new(0xb7, reg, 0, 0, 0), None, false);
     Some(())
 }
 
