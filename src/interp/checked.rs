@@ -301,7 +301,7 @@ impl Run<'_> {
             Some(slot) => *slot = frame,
             None => self.stack.push(frame),
         }
-        if let Some(region) = machine.space.region_mut(frame) {
+        if let Some(mut region) = machine.space.region_mut(frame) {
             region.name = self.image.frame_name(to);
             region.clear();
         }
