@@ -158,6 +158,13 @@ pub enum Place {
         /// Added to it.
         off: i16,
     },
+    /// The packet, which no other program sees meanwhile; as `Table`.
+    Packet {
+        /// Holds the address.
+        base: Reg,
+        /// Added to it.
+        off: i16,
+    },
     /// Anywhere: [`Space::load`](crate::vm::memory::Space::load), `store` or `update`
     /// at `base` + `off`, which fault where nothing is.
     Checked {

@@ -146,7 +146,7 @@ impl<'a> Places<'a> {
             Some(Through::MapValue { map }) if has(Passes::MAP_VALUE) => self
                 .map(map)
                 .map_or(checked, |map| Place::MapValue { base, off, map }),
-            Some(Through::Packet) if has(Passes::TABLE) => Place::Table { base, off },
+            Some(Through::Packet) if has(Passes::TABLE) => Place::Packet { base, off },
             // It may be a value of a map within a map.
             Some(Through::Other) if has(Passes::TABLE) && !self.deletes.any => {
                 Place::Table { base, off }
