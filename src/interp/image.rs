@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::fast::{Threaded, compile, holds};
 use crate::isa::{Code, DecodeError, Insn};
 use crate::lower::{Bindings, Lowered, Passes, lower};
 use crate::program::Program;
@@ -20,6 +21,7 @@ pub struct Image {
     functions: Address,
     frame_names: Vec<Arc<str>>,
     lowered: Option<Arc<Lowered>>,
+    threaded: Option<Threaded>,
 }
 
 impl Image {
@@ -50,6 +52,7 @@ impl Image {
             functions: machine.space.insert(functions)?,
             frame_names,
             lowered: None,
+            threaded: None,
             program,
         })
     }
@@ -72,7 +75,12 @@ impl Image {
             functions: image.functions,
         };
         let lowered = lower(verified, bindings, passes).ok().map(Arc::new);
-        Ok(Self { lowered, ..image })
+        let threaded = lowered.as_deref().filter(|_| holds()).map(compile);
+        Ok(Self {
+            lowered,
+            threaded,
+            ..image
+        })
     }
 
     /// The operations of a verified program, for the fast engines.
@@ -91,6 +99,11 @@ impl Image {
     #[must_use]
     pub fn maps(&self) -> &[MapHandle] {
         &self.maps
+    }
+
+    /// The cells of a lowered program, in optimised builds.
+    pub(super) const fn threaded(&self) -> Option<&Threaded> {
+        self.threaded.as_ref()
     }
 
     /// The instruction at a slot; `None` outside of the program and in the middle

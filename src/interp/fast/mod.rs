@@ -7,10 +7,12 @@
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
 //! | `run` | frames, calls, tail calls, callbacks, and the way over to the checked one |
 //! | `step` | the loop over operations |
+//! | `threaded` | the same by functions that call one another, in optimised builds |
 
 mod memory;
 mod run;
 mod step;
+mod threaded;
 
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use super::checked::{Budget, Checked, Finished};
 use super::image::Image;
 use crate::vm::{Fault, Machine};
 use run::Run;
+pub(super) use threaded::{Threaded, compile, holds};
 
 impl Checked {
     /// Runs `entry` as [`run`](Self::run) does, and does so in the fast interpreter if

@@ -1,6 +1,7 @@
 //! A run under way: frames, calls, tail calls, callbacks, and the way over to the
 //! checked interpreter.
 
+use std::ptr;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -8,6 +9,7 @@ use smallvec::SmallVec;
 use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
 use super::super::stack::{Frame, Stack};
+use super::threaded::{End, Threaded};
 use crate::isa::Reg;
 use crate::lower::{Lowered, Target};
 use crate::spec::limits;
@@ -41,7 +43,7 @@ pub(super) struct Run<'a> {
     stack: &'a mut Stack,
     pub regs: [u64; Reg::COUNT],
     frames: SmallVec<[Level<'a>; limits::MAX_CALL_FRAMES]>,
-    budget: Budget,
+    pub budget: Budget,
     pub executed: u64,
     tail_calls: u32,
     /// The host address of the end of the frame, and of the context.
@@ -51,6 +53,18 @@ pub(super) struct Run<'a> {
     pub context_address: u64,
     /// The host address of [`Space::deltas`](crate::vm::memory::Space::deltas).
     pub deltas: u64,
+    /// The operations as cells, where these are what is executed.
+    pub code: Option<&'a Threaded>,
+    /// The instructions that were executed before the operation under way are this many
+    /// and as many as its ordinal says.
+    pub base: i64,
+    /// The highest base with which the budget lasts until the next jump backwards.
+    pub limit: i64,
+    /// The machine while cells are executed.
+    pub machine: *mut Machine,
+    /// The frames that are left when they end, and why they did.
+    pub floor: usize,
+    pub end: Option<End>,
 }
 
 /// A function under way, and how its caller goes on.
@@ -100,6 +114,12 @@ impl<'a> Run<'a> {
             context,
             context_address: args[0],
             deltas,
+            code: image.threaded(),
+            base: 0,
+            limit: 0,
+            machine: ptr::null_mut(),
+            floor: 0,
+            end: None,
         }
     }
 
@@ -128,7 +148,7 @@ impl<'a> Run<'a> {
         let at = self.push(machine, from, function, from)?;
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
-        match self.execute(machine, at, floor) {
+        match self.thread(machine, at, floor) {
             Ok(r0) => Ok(r0),
             Err(Stop::Fault(fault)) => Err(fault),
             Err(Stop::Checked) => self.go_on_checked(machine, floor),
@@ -195,10 +215,14 @@ impl<'a> Run<'a> {
         let level = self.frames.pop()?;
         self.stack.leave(machine, self.frames.len());
         level.frame.restore(&mut self.regs);
-        self.image = level.frame.caller;
-        self.lowered = level.lowered;
+        self.set_program(level.frame.caller, level.lowered);
         self.frame_end = level.frame_end;
         (self.frames.len() > floor).then_some(level.return_to)
+    }
+
+    fn set_program(&mut self, image: &'a Image, lowered: &'a Lowered) {
+        (self.image, self.lowered) = (image, lowered);
+        self.code = image.threaded();
     }
 
     /// Whether the frame has loops left; one fewer then.
@@ -228,7 +252,7 @@ impl<'a> Run<'a> {
         let Some(lowered) = lowered else {
             return Err(Stop::Checked);
         };
-        self.lowered = lowered;
+        self.set_program(image, lowered);
         let needs = lowered.functions().first().map_or(0, |main| main.stack);
         self.clean(needs);
         Ok(Next::Goto(0))
@@ -262,14 +286,15 @@ impl<'a> Run<'a> {
             tail_calls: self.tail_calls,
         };
         let result = run.execute(machine, 0, floor);
-        (self.regs, self.executed) = (run.regs, run.executed);
-        self.tail_calls = run.tail_calls;
+        let (regs, executed, tail_calls) = (run.regs, run.executed, run.tail_calls);
+        drop(run);
+        (self.regs, self.executed, self.tail_calls) = (regs, executed, tail_calls);
         // Its frames are gone: those of who called back are left.
         let kept = self.frames.get(floor);
-        if let Some(level) = kept {
-            self.image = level.frame.caller;
-            self.lowered = level.lowered;
-            self.frame_end = level.frame_end;
+        let kept = kept.map(|level| (level.frame.caller, level.lowered, level.frame_end));
+        if let Some((image, lowered, frame_end)) = kept {
+            self.set_program(image, lowered);
+            self.frame_end = frame_end;
         }
         self.frames.truncate(floor);
         result

@@ -44,7 +44,7 @@ impl Run<'_> {
         }
     }
 
-    fn step(&mut self, machine: &mut Machine, at: Target, op: Op) -> Result<Next, Stop> {
+    pub(super) fn step(&mut self, machine: &mut Machine, at: Target, op: Op) -> Result<Next, Stop> {
         match op {
             Op::Alu {
                 op,
