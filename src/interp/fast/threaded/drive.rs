@@ -140,7 +140,9 @@ pub(in crate::interp) fn holds() -> bool {
             return false;
         }
         let (mut first, mut last) = (0, 0);
-        probe(CALLS, &mut first, &mut last, 0, 0, 0);
+        // Not known to the compiler, so that it makes no loop of it.
+        let itself = std::hint::black_box(Probe(probe));
+        probe(&itself, CALLS, &mut first, &mut last, 0, 0);
         first == last
     })
 }
@@ -148,18 +150,19 @@ pub(in crate::interp) fn holds() -> bool {
 /// How many calls are tried.
 const CALLS: u64 = 16;
 
-/// Calls itself in tail position as cells do, and notes where the stack is.
+/// A function that calls another one in tail position, as those of cells do.
+struct Probe(fn(&Self, u64, &mut usize, &mut usize, u64, u64));
+
+/// Calls itself and notes where the stack is at the first and at the last call.
 #[inline(never)]
-fn probe(left: u64, first: &mut usize, last: &mut usize, a: u64, b: u64, c: u64) {
+fn probe(itself: &Probe, left: u64, first: &mut usize, last: &mut usize, a: u64, b: u64) {
     note(if left == CALLS {
         &mut *first
     } else {
         &mut *last
     });
     if left > 0 {
-        // Not known at compile time, so that it does not become a loop.
-        let next: fn(u64, &mut usize, &mut usize, u64, u64, u64) = std::hint::black_box(probe);
-        next(left - 1, first, last, b, c, a)
+        (itself.0)(itself, left - 1, first, last, b, a);
     }
 }
 
