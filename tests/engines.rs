@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Vm;
+use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
 use bpflab::harness::EngineKind;
 use bpflab::isa::assemble_with;
 use bpflab::object::cases::{Case, Cases};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
+use bpflab::util::Pc;
 use bpflab::vm::World;
 use bpflab::vm::events::Event;
 
@@ -83,10 +85,32 @@ fn programs(prog_type: ProgType, maps: &[MapDef], texts: &[&str]) -> Vec<Arc<Pro
         let mut program = Program::new(format!("p{number}"), prog_type, Vec::new());
         program.maps = maps.into();
         program.license = "GPL".into();
-        program.insns = assemble_with(text, &program).unwrap().slots;
+        let assembly = assemble_with(text, &program).unwrap();
+        program.insns = assembly.slots;
+        if text.contains("bpf_loop") {
+            give_types(&mut program, &assembly.labels);
+        }
         Arc::new(program)
     };
     texts.iter().enumerate().map(of).collect()
+}
+
+/// Gives the functions of a program with a callback the types that the kernel asks for.
+fn give_types(program: &mut Program, labels: &BTreeMap<String, Pc>) {
+    let mut types = Builder::new();
+    let int = types.int("int", 4, Encoding::Signed);
+    let prototype = types.prototype(int, &[]);
+    let starts = [
+        ("p0", Pc(0)),
+        ("triple", labels["triple"]),
+        ("body", labels["body"]),
+    ];
+    for (name, start) in starts {
+        let ty = types.function(name, prototype, Linkage::Static);
+        let insn_off = start.0;
+        program.func_info.push(FuncInfo { insn_off, ty });
+    }
+    program.btf = Some(types.build().unwrap());
 }
 
 /// What comes of running the first of these programs with a budget, in words. `prepare`
@@ -107,7 +131,10 @@ fn outcome(
     let is_array = |map: &&MapDef| map.map_type == MapType::ProgArray;
     if let Some(array) = maps.iter().find(is_array) {
         for (slot, handle) in (0..array.max_entries).zip(&handles) {
-            vm.map(&array.name).unwrap().set_program(slot, *handle).unwrap();
+            vm.map(&array.name)
+                .unwrap()
+                .set_program(slot, *handle)
+                .unwrap();
         }
     }
     prepare(&mut vm);
@@ -276,7 +303,11 @@ fn a_tail_call_in_a_function_comes_back_to_its_caller() {
         exit";
     for target in [LANDS, REFUSED] {
         let two = programs(ProgType::Xdp, &maps, &[text, target]);
-        let end = if target == LANDS { "r0: 1005" } else { "r0: 1009" };
+        let end = if target == LANDS {
+            "r0: 1005"
+        } else {
+            "r0: 1009"
+        };
         agree(&two, end);
     }
 }
@@ -287,7 +318,8 @@ fn a_program_that_calls_a_mock_runs_checked() {
     let program = programs(ProgType::Xdp, &[], &[text]);
     is_fast(&program);
     let mock = |vm: &mut Vm| {
-        vm.mock_helper("bpf_get_smp_processor_id", |_| Ok(21)).unwrap();
+        vm.mock_helper("bpf_get_smp_processor_id", |_| Ok(21))
+            .unwrap();
     };
     agree_when(&program, None, mock, "r0: 42");
 }
@@ -295,6 +327,7 @@ fn a_program_that_calls_a_mock_runs_checked() {
 #[test]
 fn every_kind_of_operation() {
     let text = "
+        r0 = 0
         r6 = r1
         r7 = *(u32 *)(r1 + 0)
         r8 = *(u32 *)(r1 + 4)
@@ -352,4 +385,53 @@ fn loops_that_may_go_on_end_alike() {
         out: exit";
     let program = programs(ProgType::Xdp, &[], &[text]);
     agree(&program, "r0: 100000");
+}
+
+/// A function of the threaded form that keeps its stack would overflow this one.
+#[test]
+fn a_long_run_takes_no_stack() {
+    let run = || {
+        let loops = "
+            r6 = r1
+            r9 = 2000
+            again: r7 = *(u32 *)(r6 + 0)
+            r8 = *(u32 *)(r6 + 4)
+            r1 = r7
+            r1 += 16
+            if r1 > r8 goto out
+            r2 = *(u16 *)(r7 + 3)
+            r2 = be16 r2
+            r3 = *(u64 *)(r7 + 5)
+            r2 += r3
+            *(u8 *)(r7 + 1) = r2
+            *(u64 *)(r10 - 8) = r2
+            r4 = *(s8 *)(r10 - 8)
+            *(u32 *)(r10 - 12) = 1
+            r1 = r4
+            call twice
+            r2 = r10
+            r2 += -12
+            r1 = map[idx:0]
+            call bpf_map_lookup_elem
+            if r0 == 0 goto out
+            r5 = 3
+            r5 = atomic64_fetch_add((u64 *)(r0 + 0), r5)
+            r5 s/= 7
+            *(u64 *)(r0 + 0) = r5
+            r9 -= 1
+            if r9 s> 0 goto again
+            r0 = 77
+            exit
+            out: r0 = 1
+            exit
+            twice: r0 = r1
+            r0 <<= 1
+            exit";
+        let program = programs(ProgType::Xdp, &[counts()], &[loops]);
+        is_fast(&program);
+        outcome(&program, EngineKind::Interp, None, |_| {})
+    };
+    let small = std::thread::Builder::new().stack_size(256 << 10);
+    let outcome = small.spawn(run).unwrap().join().unwrap();
+    assert!(outcome.contains("r0: 77, insns: "), "{outcome}");
 }

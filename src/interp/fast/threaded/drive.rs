@@ -61,6 +61,10 @@ impl Run<'_> {
     pub(super) fn set_base(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
         self.base = self.executed.cast_signed().wrapping_sub(ordinal);
+    }
+
+    /// Makes the limit right for the program that is run.
+    pub(in crate::interp::fast) fn set_limit(&mut self) {
         let budget = i64::try_from(self.budget.0).unwrap_or(i64::MAX);
         let len = i64::try_from(self.lowered.program().insns.len()).unwrap_or(i64::MAX);
         self.limit = budget.saturating_sub(len.saturating_mul(LONGEST));
