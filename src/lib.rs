@@ -42,6 +42,7 @@ pub mod interp;
 pub mod isa;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod kernel;
+pub mod lower;
 pub mod object;
 pub mod program;
 pub mod report;

@@ -17,6 +17,7 @@
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
 #[path = "verifier_corpus/corpus.rs"]
+#[allow(dead_code, reason = "another test's file: it uses more of it")]
 mod corpus;
 #[path = "verifier_mutants/findings.rs"]
 mod findings;
@@ -31,6 +32,7 @@ mod made_up;
 #[path = "verifier_mutants/mutate.rs"]
 mod mutate;
 #[path = "scalars/random.rs"]
+#[allow(dead_code, reason = "another test's file: it uses more of it")]
 mod random;
 #[path = "verifier_corpus/score.rs"]
 mod score;
@@ -112,7 +114,7 @@ impl Tally {
             Compared::Judged(both) => {
                 self.score += Score::of(&both.ours, &both.differences, &both.kernel);
                 self.equal += usize::from(both.differences.is_empty());
-                self.findings.add(&program, maps, both, origin);
+                self.findings.add(&program, maps, *both, origin);
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use thiserror::Error;
 
+use super::engine_kind::EngineKind;
 use crate::object::ObjectError;
 use crate::util::Errno;
+use crate::verifier::Reject;
 use crate::vm::Fault;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
@@ -50,6 +52,28 @@ pub enum Error {
     /// No helper of this name.
     #[error("Linux 6.18 has no helper '{0}'")]
     NoHelper(String),
+    /// A program that the kernel would refuse.
+    #[error(
+        "program '{program}' is refused: {}{}\n  \
+         Vm::unverified() loads it all the same, to be run with each access checked",
+        reject.text(), at(reject)
+    )]
+    Rejected {
+        /// The program.
+        program: String,
+        /// Why, in the kernel's words.
+        reject: Reject,
+    },
+    /// An engine that can't run a program.
+    #[error("program '{program}' can't run on engine {engine}: {why}")]
+    Engine {
+        /// The program.
+        program: String,
+        /// The engine.
+        engine: EngineKind,
+        /// Why not.
+        why: String,
+    },
     /// A program that has nothing to attach to.
     #[error("program '{program}' can't be attached: {why}")]
     Attach {
@@ -90,6 +114,13 @@ pub enum Error {
         /// What the operation needs.
         wanted: &'static str,
     },
+}
+
+/// The place of a reject, for a message.
+fn at(reject: &Reject) -> String {
+    reject
+        .pc()
+        .map_or_else(String::new, |pc| format!(" (at instruction {pc})"))
 }
 
 /// Names for a message.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::attach_point::AttachPoint;
+use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::vm::Vm;
 use crate::btf::Btf;
@@ -104,7 +105,7 @@ impl Vm {
     }
 
     /// Runs a program with these values in r1 to r5 and no context: what r1 points
-    /// to must be in the machine's memory already.
+    /// to must be in the machine's memory already. Each access is checked.
     ///
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
@@ -140,6 +141,24 @@ impl Vm {
         Ok(outcome)
     }
 
+    /// Runs a program on the event that was placed for it, on the engine for it.
+    pub(super) fn execute_placed(
+        &mut self,
+        program: ProgramHandle,
+        args: [u64; 5],
+    ) -> Result<Finished> {
+        if self.engine_of_handle(program) == EngineKind::Checked {
+            return self.execute(program, args);
+        }
+        let Some(entry) = self.images.get(program.index()) else {
+            return self.execute(program, args);
+        };
+        let (machine, images) = (&mut self.machine, &self.images);
+        Ok(self
+            .checked
+            .run_fast(machine, images, entry, args, self.budget)?)
+    }
+
     /// The loaded form of a program.
     fn image(&self, program: ProgramHandle) -> Result<&Arc<Image>> {
         let image = self.images.get(program.index());
@@ -171,7 +190,7 @@ impl Vm {
         outcome: &mut Outcome,
     ) -> Result<Run> {
         self.placed(program, event, outcome, |vm, args| {
-            vm.execute(program, args)
+            vm.execute_placed(program, args)
         })
     }
 

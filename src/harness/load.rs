@@ -5,16 +5,31 @@ use std::sync::Arc;
 use super::error::{Error, Result, list};
 use super::vm::{Sharing, Vm};
 use crate::interp::Image;
+use crate::lower::Passes;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
+use crate::verifier::{Options, Verification, verify};
 use crate::vm::maps::{self, Kind};
 use crate::vm::{MapHandle, ProgramHandle, World};
 
+/// An object's programs, ready to be loaded.
+fn relocated(object: &Object) -> Result<Vec<Arc<Program>>> {
+    let programs = object.programs().map(|program| program.map(Arc::new));
+    Ok(programs.collect::<std::result::Result<_, _>>()?)
+}
+
+fn verify_all(programs: &[Arc<Program>]) -> Vec<Verification> {
+    let options = Options::default();
+    programs.iter().map(|p| verify(p, &options)).collect()
+}
+
 impl Vm {
-    /// A machine with the programs and maps of an object, in the default world.
+    /// A machine with the programs and maps of an object, in the default world. The
+    /// programs are verified.
     ///
     /// # Errors
+    /// [`Error::Rejected`] when the kernel would refuse a program,
     /// [`Error::Object`] when a program can't be relocated, [`Error::MapCreate`]
     /// when a map can't be made.
     pub fn new(object: Object) -> Result<Self> {
@@ -23,21 +38,64 @@ impl Vm {
         Ok(vm)
     }
 
+    /// The same whatever the verifier says: to find out why a program is refused, or to
+    /// run it all the same, each access checked.
+    ///
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+    /// let vm = Vm::unverified(object)?;
+    /// assert!(vm.verdict("count_write")?.accepted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new), rejects aside.
+    pub fn unverified(object: Object) -> Result<Self> {
+        let mut vm = Self::with_world(World::default());
+        vm.load_unverified(object)?;
+        Ok(vm)
+    }
+
     /// Loads another object's programs and maps. Maps that both objects share
     /// (`Object::share_map`, or pinned under one name) are one.
+    ///
+    /// A program that needs what the verifier does not know yet is loaded, too, and runs
+    /// with each access checked.
     ///
     /// # Errors
     /// As of [`new`](Self::new); nothing of the object can be run then.
     pub fn load(&mut self, object: Object) -> Result<()> {
-        let programs = object
-            .programs()
-            .map(|program| program.map(Arc::new))
-            .collect::<std::result::Result<Vec<_>, _>>()?;
-        self.load_programs(object.maps(), programs)?;
+        let programs = relocated(&object)?;
+        let verifications = verify_all(&programs);
+        for (program, verification) in programs.iter().zip(&verifications) {
+            if let Err(reject) = &verification.outcome
+                && !reject.is_unsupported()
+            {
+                return Err(Error::Rejected {
+                    program: program.name.clone(),
+                    reject: reject.clone(),
+                });
+            }
+        }
+        self.load_verified(object.maps(), programs, verifications)?;
         Ok(())
     }
 
-    /// Loads programs that share the maps `defs`; their handles.
+    /// The same whatever the verifier says.
+    ///
+    /// # Errors
+    /// As of [`load`](Self::load), rejects aside.
+    pub fn load_unverified(&mut self, object: Object) -> Result<()> {
+        self.load_programs(object.maps(), relocated(&object)?)?;
+        Ok(())
+    }
+
+    /// Loads programs that share the maps `defs`, whatever the verifier says of them;
+    /// their handles.
     ///
     /// # Errors
     /// [`Error::MapCreate`] when a map can't be made or filled.
@@ -45,6 +103,16 @@ impl Vm {
         &mut self,
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,
+    ) -> Result<Vec<ProgramHandle>> {
+        let verifications = verify_all(&programs);
+        self.load_verified(defs, programs, verifications)
+    }
+
+    fn load_verified(
+        &mut self,
+        defs: &[MapDef],
+        programs: Vec<Arc<Program>>,
+        verifications: Vec<Verification>,
     ) -> Result<Vec<ProgramHandle>> {
         let maps = defs
             .iter()
@@ -56,8 +124,15 @@ impl Vm {
                 .find_map(|program| program.kernel_btf.clone());
         }
         let mut handles = Vec::with_capacity(programs.len());
-        for program in programs {
-            let image = Image::new(program, maps.clone(), &mut self.machine)?;
+        for (program, verification) in programs.into_iter().zip(verifications) {
+            let machine = &mut self.machine;
+            let image = match &verification.outcome {
+                Ok(verified) => {
+                    Image::verified(verified, maps.clone(), machine, Passes::default())?
+                }
+                Err(_) => Image::new(program, maps.clone(), machine)?,
+            };
+            self.verifications.push(verification);
             handles.push(ProgramHandle(
                 u32::try_from(self.images.len()).unwrap_or(u32::MAX),
             ));

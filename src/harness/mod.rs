@@ -7,6 +7,7 @@
 
 mod attach;
 mod attach_point;
+mod engine_kind;
 mod error;
 mod fire;
 mod input;
@@ -17,6 +18,7 @@ mod repeat;
 mod vm;
 
 pub use attach_point::AttachPoint;
+pub use engine_kind::EngineKind;
 pub use error::{Error, Result};
 pub use map::MapView;
 pub use oracle::{Checked, Oracle};

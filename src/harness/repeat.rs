@@ -49,11 +49,11 @@ impl Vm {
         let mut elapsed = Duration::ZERO;
         let run = self.placed(program, event, &mut outcome, |vm, args| {
             let start = Instant::now();
-            let mut last = vm.execute(program, args);
+            let mut last = vm.execute_placed(program, args);
             for _ in 1..count {
                 let Ok(finished) = &last else { break };
                 note(&mut returned, low32(finished.r0));
-                last = vm.execute(program, args);
+                last = vm.execute_placed(program, args);
             }
             elapsed = start.elapsed();
             if let Ok(finished) = &last {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::attach_point::Attached;
+use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::program::{Program, SharedMap};
 use crate::spec::helpers;
+use crate::verifier::{Verdict, Verification};
 use crate::vm::helpers::Call;
-use crate::vm::{HelperProblem, Machine, MapHandle, World};
+use crate::vm::{HelperProblem, Machine, MapHandle, ProgramHandle, World};
 
 /// A machine with programs in it.
 ///
@@ -36,6 +38,9 @@ pub struct Vm {
     pub(super) checked: Checked,
     /// By program handle.
     pub(super) images: Vec<Arc<Image>>,
+    /// By program handle: what the verifier says.
+    pub(super) verifications: Vec<Verification>,
+    pub(super) engine: EngineKind,
     /// By program handle: where the program is attached.
     pub(super) attached: Vec<Option<Attached>>,
     /// How often a program has been attached.
@@ -64,6 +69,8 @@ impl Vm {
             machine: Machine::new(world),
             checked: Checked::new(),
             images: Vec::new(),
+            verifications: Vec::new(),
+            engine: EngineKind::default(),
             attached: Vec::new(),
             attachments: 0,
             shared: Vec::new(),
@@ -85,6 +92,54 @@ impl Vm {
     /// The loaded programs, in the order of their objects.
     pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
         self.images.iter().map(|image| image.program())
+    }
+
+    /// Chooses the engine that runs programs from now on, those that can run on it: see
+    /// [`engine_of`](Self::engine_of).
+    pub const fn set_engine(&mut self, engine: EngineKind) -> &mut Self {
+        self.engine = engine;
+        self
+    }
+
+    /// The engine that runs a program: the [chosen one](Self::set_engine), or the checked
+    /// interpreter for a program that the verifier refuses or does not know enough to
+    /// judge.
+    ///
+    /// A run of a program that calls a [mocked](Self::mock_helper) helper, or on an event
+    /// whose context is smaller than the program expects, is a checked one, too.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`].
+    pub fn engine_of(&self, program: &str) -> Result<EngineKind> {
+        let handle = self.program_handle(program)?;
+        Ok(self.engine_of_handle(handle))
+    }
+
+    /// By handle: programs of several objects may have one name.
+    #[must_use]
+    pub fn engine_of_handle(&self, program: ProgramHandle) -> EngineKind {
+        let image = self.images.get(program.index());
+        match image.and_then(|image| image.lowered()) {
+            Some(_) => self.engine,
+            None => EngineKind::Checked,
+        }
+    }
+
+    /// What the verifier says of a program: the kernel's verdict.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`].
+    pub fn verdict(&self, program: &str) -> Result<&Verdict> {
+        let handle = self.program_handle(program)?;
+        let found = self.verification(handle);
+        let found = found.ok_or_else(|| self.no_program(program))?;
+        Ok(&found.verdict)
+    }
+
+    /// The verdict on a program and what was proved of it, by handle.
+    #[must_use]
+    pub fn verification(&self, program: ProgramHandle) -> Option<&Verification> {
+        self.verifications.get(program.index())
     }
 
     /// Limits each run of a program to this many instructions (2^28 otherwise).

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::image::Image;
+use super::stack::{Frame, Stack};
 use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::spec::{helpers, limits};
 use crate::util::{HelperId, Pc};
 use crate::vm::helpers::{Call, Callbacks};
-use crate::vm::memory::{Address, Region, SharedBytes};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
 /// How many instructions a run may execute.
@@ -38,8 +38,7 @@ pub struct Finished {
 /// The checked interpreter. It keeps its stack from run to run.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// The regions of the frames that have ever been in use, outermost first.
-    stack: Vec<Address>,
+    pub(super) stack: Stack,
 }
 
 impl Checked {
@@ -111,28 +110,16 @@ impl Checked {
 
 /// A run under way.
 pub(super) struct Run<'a> {
-    watch: Option<&'a mut (dyn Watch + 'a)>,
-    images: &'a [Arc<Image>],
+    pub(super) watch: Option<&'a mut (dyn Watch + 'a)>,
+    pub(super) images: &'a [Arc<Image>],
     /// The program that runs now; a tail call changes it.
     pub(super) image: &'a Image,
-    stack: &'a mut Vec<Address>,
-    regs: [u64; Reg::COUNT],
-    frames: SmallVec<[Frame; limits::MAX_CALL_FRAMES]>,
-    budget: Budget,
-    executed: u64,
-    tail_calls: u32,
-}
-
-/// A function under way: what its caller gets back when it ends.
-struct Frame {
-    start: i64,
-    /// The call that led here.
-    from: i64,
-    return_to: i64,
-    saved: [u64; 4],
-    frame_pointer: u64,
-    /// What is left for `may_goto`.
-    loops_left: u32,
+    pub(super) stack: &'a mut Stack,
+    pub(super) regs: [u64; Reg::COUNT],
+    pub(super) frames: SmallVec<[Frame<'a>; limits::MAX_CALL_FRAMES]>,
+    pub(super) budget: Budget,
+    pub(super) executed: u64,
+    pub(super) tail_calls: u32,
 }
 
 /// What to do after an instruction.
@@ -163,7 +150,12 @@ impl Run<'_> {
     }
 
     /// Goes on at `at` until the frames are down to `floor`.
-    fn execute(&mut self, machine: &mut Machine, at: i64, floor: usize) -> Result<u64, Box<Fault>> {
+    pub(super) fn execute(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        floor: usize,
+    ) -> Result<u64, Box<Fault>> {
         let mut at = at;
         loop {
             let Some(slot) = self.image.insn(at) else {
@@ -206,7 +198,7 @@ impl Run<'_> {
         let mut regs = self.regs;
         let mut frames: SmallVec<[_; limits::MAX_CALL_FRAMES]> = SmallVec::new();
         for (number, frame) in self.frames.iter().enumerate().rev() {
-            let Some(&stack) = self.stack.get(number) else {
+            let Some(stack) = self.stack.address(number) else {
                 return;
             };
             frames.push(WatchedFrame {
@@ -286,35 +278,18 @@ impl Run<'_> {
         if depth == limits::MAX_CALL_FRAMES {
             return Err(self.fault(from, FaultKind::Depth(depth)));
         }
-        let size = limits::STACK_SIZE;
-        let frame = match self.stack.get(depth) {
-            Some(&used) => machine.space.renew(used),
-            None => {
-                let region = Region::bytes("stack", Arc::new(SharedBytes::zeroed(size)));
-                match machine.space.insert(region) {
-                    Ok(new) => new,
-                    Err(full) => return Err(self.fault(from, full.into())),
-                }
+        let name = self.image.frame_name(to);
+        let frame = match self.stack.enter(machine, depth, &name) {
+            Ok((frame, bytes)) => {
+                bytes.clear();
+                frame
             }
+            Err(full) => return Err(self.fault(from, full.into())),
         };
-        match self.stack.get_mut(depth) {
-            Some(slot) => *slot = frame,
-            None => self.stack.push(frame),
-        }
-        if let Some(region) = machine.space.region_mut(frame) {
-            region.name = self.image.frame_name(to);
-            region.clear();
-        }
-        let [.., r6, r7, r8, r9, r10] = self.regs;
-        self.frames.push(Frame {
-            start: to,
-            from,
-            return_to,
-            saved: [r6, r7, r8, r9],
-            frame_pointer: r10,
-            loops_left: limits::MAX_MAY_GOTO,
-        });
-        self.set(Reg::FP, frame.plus(size as u64));
+        let caller = self.image;
+        self.frames
+            .push(Frame::new(to, from, return_to, caller, &self.regs));
+        self.set(Reg::FP, frame.plus(limits::STACK_SIZE as u64));
         Ok(())
     }
 
@@ -322,12 +297,10 @@ impl Run<'_> {
     fn pop_frame(&mut self, machine: &mut Machine) -> Option<i64> {
         let frame = self.frames.pop()?;
         // Pointers to the frame are stale from now on.
-        if let Some(gone) = self.stack.get_mut(self.frames.len()) {
-            *gone = machine.space.renew(*gone);
-        }
-        let [.., r6, r7, r8, r9, r10] = &mut self.regs;
-        [*r6, *r7, *r8, *r9] = frame.saved;
-        *r10 = frame.frame_pointer;
+        self.stack.leave(machine, self.frames.len());
+        frame.restore(&mut self.regs);
+        // A tail call may have led to another program.
+        self.image = frame.caller;
         Some(frame.return_to)
     }
 
@@ -400,12 +373,7 @@ impl Run<'_> {
     }
 
     fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
-        let insn = match self.image.insn(at) {
-            Some(Ok(insn)) => insn.text(&**self.image.program()).to_string(),
-            Some(Err(error)) => format!("{:?}", error.raw),
-            None => "none".into(),
-        };
-        Box::new(Fault::at(self.image.program(), pc(at), insn, kind))
+        self.image.fault(pc(at), kind)
     }
 }
 

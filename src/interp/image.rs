@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use super::fast::{Threaded, compile, holds};
 use crate::isa::{Code, DecodeError, Insn};
+use crate::lower::{Bindings, Lowered, Passes, lower};
 use crate::program::Program;
 use crate::util::Pc;
+use crate::verifier::Verified;
 use crate::vm::memory::{Address, Region, SpaceFull};
-use crate::vm::{Machine, MapHandle};
+use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 
 /// A loaded program.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub struct Image {
     maps: Vec<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
+    lowered: Option<Arc<Lowered>>,
+    threaded: Option<Threaded>,
 }
 
 impl Image {
@@ -46,8 +51,42 @@ impl Image {
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
+            lowered: None,
+            threaded: None,
             program,
         })
+    }
+
+    /// Makes a verified program ready to run on `machine`, and to run fast if it can
+    /// be lowered.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn verified(
+        verified: &Verified,
+        maps: Vec<MapHandle>,
+        machine: &mut Machine,
+        passes: Passes,
+    ) -> Result<Self, SpaceFull> {
+        let image = Self::new(Arc::clone(verified.program()), maps, machine)?;
+        let bindings = Bindings {
+            machine,
+            maps: &image.maps,
+            functions: image.functions,
+        };
+        let lowered = lower(verified, bindings, passes).ok().map(Arc::new);
+        let threaded = lowered.as_deref().filter(|_| holds()).map(compile);
+        Ok(Self {
+            lowered,
+            threaded,
+            ..image
+        })
+    }
+
+    /// The operations of a verified program, for the fast engines.
+    #[must_use]
+    pub fn lowered(&self) -> Option<&Lowered> {
+        self.lowered.as_deref()
     }
 
     /// The program.
@@ -62,10 +101,26 @@ impl Image {
         &self.maps
     }
 
+    /// The cells of a lowered program, in optimised builds.
+    pub(super) const fn threaded(&self) -> Option<&Threaded> {
+        self.threaded.as_ref()
+    }
+
     /// The instruction at a slot; `None` outside of the program and in the middle
     /// of a 64-bit immediate.
     pub(super) fn insn(&self, at: i64) -> Option<Result<Insn, DecodeError>> {
         self.code.get(Pc(u32::try_from(at).ok()?))
+    }
+
+    /// A fault at an instruction.
+    #[cold]
+    pub(super) fn fault(&self, pc: Pc, kind: FaultKind) -> Box<Fault> {
+        let insn = match self.code.get(pc) {
+            Some(Ok(insn)) => insn.text(&*self.program).to_string(),
+            Some(Err(error)) => format!("{:?}", error.raw),
+            None => "none".into(),
+        };
+        Box::new(Fault::at(&self.program, pc, insn, kind))
     }
 
     /// What a register holds for the function at a slot.

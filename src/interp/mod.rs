@@ -2,8 +2,10 @@
 //! way to stop is a [`Fault`](crate::vm::Fault), nothing is assumed.
 
 mod checked;
+mod fast;
 mod image;
 mod operations;
+mod stack;
 mod watch;
 
 pub use checked::{Budget, Checked, Finished};

@@ -1,7 +1,9 @@
 //! What an instruction does to registers and memory.
 
 use super::checked::{Next, Run};
-use crate::isa::{AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, movsx, neg, sign_extend32};
+use crate::isa::{
+    AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, low32, movsx, neg, sign_extend32,
+};
 use crate::vm::{FaultKind, Machine};
 
 impl Run<'_> {
@@ -150,17 +152,8 @@ impl Run<'_> {
     /// with 0 where the packet has none there (RFC 9669, section 5.5;
     /// `bpf_skb_load_helper_*`, `net/core/filter.c`).
     fn load_packet(&mut self, machine: &Machine, size: Size, index: Option<Reg>, off: i32) -> Next {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the kernel adds 32-bit numbers"
-        )]
-        let index = index.map_or(0, |reg| self.reg(reg) as i32);
-        let loaded = machine.packet_bytes(off.wrapping_add(index), bytes(size));
-        let value = loaded.map(|loaded| {
-            loaded
-                .iter()
-                .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-        });
+        let index = index.map_or(0, |reg| self.reg(reg));
+        let value = packet_number(machine, size, index, off);
         self.set(Reg::R0, value.unwrap_or(0));
         match value {
             Some(_) => Next::Follow,
@@ -181,6 +174,15 @@ impl Run<'_> {
         };
         found.ok_or(FaultKind::NoObject(source))
     }
+}
+
+/// What a legacy packet load gives, if the packet has that many bytes there.
+pub(super) fn packet_number(machine: &Machine, size: Size, index: u64, off: i32) -> Option<u64> {
+    // The kernel adds 32-bit numbers.
+    let at = off.wrapping_add(low32(index).cast_signed());
+    let loaded = machine.packet_bytes(at, bytes(size))?;
+    let number = loaded.iter();
+    Some(number.fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
 fn bytes(size: Size) -> usize {

@@ -119,11 +119,12 @@ impl fmt::Display for Rejection {
     }
 }
 
+/// Whether it is the fault's, the label, and the line that it is in.
+type InLine<'a> = (bool, &'a PlacedLabel, &'a RefusedLine);
+
 /// One snippet for each file, the fault's first; instructions where a label has no line.
 fn snippets<'a>(labels: &'a [PlacedLabel], program: &Program) -> Vec<Snippet<'a, Annotation<'a>>> {
-    /// Whether it is the fault's, the label, and its line.
-    type Placed<'a> = (bool, &'a PlacedLabel, &'a RefusedLine);
-    let mut files: Vec<(&str, Vec<Placed<'_>>)> = Vec::new();
+    let mut files: Vec<(&str, Vec<InLine<'_>>)> = Vec::new();
     let mut without = Vec::new();
     for (at, label) in labels.iter().enumerate() {
         let Some(line) = &label.place.source else {
@@ -149,7 +150,7 @@ fn snippets<'a>(labels: &'a [PlacedLabel], program: &Program) -> Vec<Snippet<'a,
 /// Lines of C, those of which BTF.ext has the text.
 fn of_file<'a>(
     file: &'a str,
-    labels: &[(bool, &'a PlacedLabel, &'a RefusedLine)],
+    labels: &[InLine<'a>],
     program: &Program,
 ) -> Snippet<'a, Annotation<'a>> {
     let first = labels.iter().map(|(.., line)| line.line).min().unwrap_or(1);

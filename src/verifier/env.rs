@@ -150,6 +150,9 @@ impl<'p> Verifier<'p> {
     pub(super) fn verify(&mut self) -> Checked {
         self.walk_subprogram(0)?;
         self.walk_called_globals()?;
+        let starts = self.structure.subprograms.iter().map(|sub| sub.start);
+        let depths = self.usage.iter().map(|usage| usage.stack_depth);
+        self.facts.set_stacks(starts.zip(depths));
         self.structure.final_stack_depths(&mut self.usage);
         structure::check_max_stack_depth(self.program, &self.structure, &self.usage)?;
         self.check_addresses_of_functions()

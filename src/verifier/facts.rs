@@ -48,6 +48,9 @@ pub(crate) struct Facts {
     through: Vec<Option<Through>>,
     /// For each call of a helper that takes a map, which one if it is always the same.
     maps: FxHashMap<Pc, Option<MapId>>,
+    /// The first instruction of each function, in rising order, and the bytes of stack
+    /// that it and those who get pointers to it touch.
+    stacks: Vec<(Pc, u32)>,
 }
 
 impl Facts {
@@ -57,6 +60,7 @@ impl Facts {
             loops: FxHashMap::default(),
             through: vec![None; slots],
             maps: FxHashMap::default(),
+            stacks: Vec::new(),
         }
     }
 
@@ -108,6 +112,16 @@ impl Facts {
         if *known != map {
             *known = None;
         }
+    }
+
+    /// Keeps how deep the functions' stacks are, after the walk.
+    pub(crate) fn set_stacks(&mut self, stacks: impl Iterator<Item = (Pc, u32)>) {
+        self.stacks = stacks.collect();
+    }
+
+    /// Where functions begin and how deep their stacks are.
+    pub(crate) fn stacks(&self) -> &[(Pc, u32)] {
+        &self.stacks
     }
 
     /// The map that a call of a helper always gets.

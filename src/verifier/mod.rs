@@ -120,6 +120,13 @@ impl Verified {
         &self.requirements
     }
 
+    /// The first instruction of each function, in rising order, and how many bytes below
+    /// its frame pointer it and those to whom it gives pointers there touch.
+    #[must_use]
+    pub fn stacks(&self) -> &[(Pc, u32)] {
+        self.facts.stacks()
+    }
+
     /// The map that a call of a helper always gets.
     #[must_use]
     pub fn map_of_call(&self, pc: Pc) -> Option<MapId> {

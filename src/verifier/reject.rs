@@ -85,6 +85,13 @@ impl Reject {
         self.0.text.lines().next_back().unwrap_or_default()
     }
 
+    /// Whether it is only ours: the program needs what this verifier does not know yet,
+    /// and the kernel might take it.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        self.message().ends_with("not supported by bpflab yet")
+    }
+
     /// The instruction at fault; none where the fault is the program's as a whole.
     #[must_use]
     pub fn pc(&self) -> Option<Pc> {

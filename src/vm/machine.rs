@@ -292,6 +292,18 @@ impl Machine {
         self.mocks.insert(helper, body);
     }
 
+    /// Whether a test put a function in place of some helper's body.
+    #[must_use]
+    pub fn has_mocks(&self) -> bool {
+        !self.mocks.is_empty()
+    }
+
+    /// Whether a test put a function in place of this helper's body.
+    #[must_use]
+    pub fn is_mocked(&self, helper: HelperId) -> bool {
+        self.mocks.contains_key(&helper)
+    }
+
     /// Says what a register points to, in words.
     #[must_use]
     pub fn pointer(&self, register: u64) -> Pointer {

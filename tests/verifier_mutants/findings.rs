@@ -80,7 +80,7 @@ impl Findings {
                     (Some(made), Some(Compared::Judged(both)))
                         if both.kind().as_deref() == Some(kind) =>
                     {
-                        best = (Arc::unwrap_or_clone(made), both);
+                        best = (Arc::unwrap_or_clone(made), *both);
                         listing = without;
                         smaller = true;
                     }

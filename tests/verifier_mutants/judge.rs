@@ -23,7 +23,7 @@ pub enum Compared {
     /// The program needs what we don't judge yet, and say so.
     Unsupported,
     /// Both judged.
-    Judged(Both),
+    Judged(Box<Both>),
 }
 
 /// Two verdicts on one program.
@@ -122,9 +122,9 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
         rest: serde_json::Map::new(),
     };
     let differences = Difference::between(&ours, &kernel);
-    Compared::Judged(Both {
+    Compared::Judged(Box::new(Both {
         ours,
         kernel,
         differences,
-    })
+    }))
 }

@@ -632,8 +632,7 @@ impl Maker {
         if self.random.chance(80) {
             self.submit();
         }
-        while !self.open.is_empty() {
-            let (jump, _) = self.open.pop().unwrap();
+        while let Some((jump, _)) = self.open.pop() {
             let here = self.insns.len();
             self.insns[jump].off = i16::try_from(here - jump - 1).unwrap_or(0);
         }

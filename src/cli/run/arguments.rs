@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::cli::input::KernelArguments;
+use crate::harness::EngineKind;
 
 /// Run programs on events
 ///
@@ -38,9 +39,9 @@ pub(in crate::cli) struct Arguments {
     /// Set a global variable, or a part of one, before the object is loaded
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) global: Vec<String>,
-    /// Engine that runs the programs
-    #[arg(long, value_enum, default_value_t = Engine::Checked)]
-    pub(super) engine: Engine,
+    /// Engine that runs the programs [default: interp for verified ones, checked for others]
+    #[arg(long, value_enum)]
+    pub(super) engine: Option<Engine>,
     /// Run N times on each event, and print the time per run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) repeat: Option<u32>,
@@ -133,4 +134,15 @@ pub(super) struct OutputArguments {
 pub(in crate::cli) enum Engine {
     /// The checked interpreter: runs any program, judges every access
     Checked,
+    /// The fast interpreter: runs verified programs
+    Interp,
+}
+
+impl From<Engine> for EngineKind {
+    fn from(engine: Engine) -> Self {
+        match engine {
+            Engine::Checked => Self::Checked,
+            Engine::Interp => Self::Interp,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::arguments::{Arguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;
-use crate::harness::{Error, Vm};
+use crate::harness::{EngineKind, Error, Vm};
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::ProgType;
@@ -54,8 +54,37 @@ pub(super) fn machine(object: Object, arguments: &Arguments) -> Result<Vm, Failu
     if let Some(btf) = arguments.kernel.btf()? {
         vm.set_kernel_btf(btf);
     }
-    vm.load(object)?;
+    vm.load_unverified(object)?;
+    choose_engine(&mut vm, arguments)?;
     Ok(vm)
+}
+
+/// Makes programs run on the engine that was asked for.
+///
+/// # Errors
+/// A program that may run can't run on it.
+fn choose_engine(vm: &mut Vm, arguments: &Arguments) -> Result<(), Failure> {
+    let Some(engine) = arguments.engine.map(EngineKind::from) else {
+        return Ok(());
+    };
+    vm.set_engine(engine);
+    for program in vm.programs().map(|program| program.name.clone()) {
+        let wanted = arguments.program.as_ref();
+        if wanted.is_none_or(|wanted| *wanted == program) && vm.engine_of(&program)? != engine {
+            let message = &vm.verdict(&program)?.message;
+            let why = if message.is_empty() {
+                "it can't be lowered".to_owned()
+            } else {
+                format!("it is not verified: {message}")
+            };
+            return Err(Failure::from(Error::Engine {
+                program,
+                engine,
+                why,
+            }));
+        }
+    }
+    Ok(())
 }
 
 /// The world that was asked for.

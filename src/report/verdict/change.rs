@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::baseline::{Baseline, Before, Key};
 use super::filter::Filter;
-use super::row::{VerdictRow, reason};
+use super::row::VerdictRow;
+use super::words::reason;
 use crate::report::table::Table;
 
 /// A program in both runs, or in one of them. Its fields are the keys of `--json`.

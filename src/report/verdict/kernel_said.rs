@@ -1,13 +1,9 @@
-//! What the running kernel said of a program, and in what two verdicts are equal.
+//! The running kernel's verdict, and how it compares with ours.
 
 use serde::Serialize;
 
+use super::words::word;
 use crate::verifier::Verdict;
-
-/// The word for a verdict.
-pub(super) const fn word(accepted: bool) -> &'static str {
-    if accepted { "accept" } else { "reject" }
-}
 
 /// What the running kernel said. Its fields are the keys of `"kernel"` in `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -58,6 +54,7 @@ impl KernelSaid {
         }
     }
 
+    /// Whether there is a verdict.
     pub(super) fn is_judged(&self) -> bool {
         self.verdict != "error"
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::kernel_said::{KernelSaid, Match};
-use super::row::{Subject, VerdictRow, reason};
+use super::row::{Subject, VerdictRow};
+use super::words::reason;
 use crate::report::table::Table;
 
 impl VerdictRow {

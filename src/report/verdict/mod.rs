@@ -11,6 +11,7 @@ mod matching;
 mod row;
 mod sort;
 mod verdict_table;
+mod words;
 
 pub use baseline::{Baseline, BaselineError, Before};
 pub use change::{Change, Changes};

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::kernel_said::{KernelSaid, Match, word};
+use super::kernel_said::{KernelSaid, Match};
+use super::words::{reason, word};
 use crate::program::Program;
 use crate::report::refused::Refused;
 use crate::report::rejection::Rejection;
-use crate::util::Errno;
 use crate::verifier::{Reject, Verdict};
 
 /// What is judged. Its fields are keys of `--json`.
@@ -49,11 +49,11 @@ impl Subject {
 
     /// Whether programs come from more than one file, so that each is to be named. A
     /// case has a name of its own.
-    pub(super) fn several_objects<'s>(mut subjects: impl Iterator<Item = &'s Self>) -> bool {
-        let Some(first) = subjects.next() else {
-            return false;
-        };
-        subjects.any(|subject| subject.id.is_none() && subject.object != first.object)
+    pub(super) fn several_objects<'s>(subjects: impl Iterator<Item = &'s Self> + Clone) -> bool {
+        let mut objects = subjects.clone().map(|subject| &subject.object);
+        let first = objects.next();
+        let cases = subjects.clone().any(|subject| subject.id.is_some());
+        !cases && objects.any(|object| Some(object) != first)
     }
 
     /// What it is called, with its file's name if there are several files.
@@ -186,15 +186,6 @@ impl VerdictRow {
             "accept" => String::new(),
             _ => reason(self.errno, &self.message),
         }
-    }
-}
-
-/// An error number and a message, as far as there are any.
-pub(super) fn reason(errno: u16, message: &str) -> String {
-    match (errno, message) {
-        (0, message) => message.to_owned(),
-        (errno, "") => format!("{:?}", Errno(errno)),
-        (errno, message) => format!("{:?}: {message}", Errno(errno)),
     }
 }
 

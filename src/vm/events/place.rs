@@ -200,6 +200,7 @@ impl Parts {
         let info = prog_type.info();
         let bytes = Arc::new(SharedBytes::from_bytes(&self.context));
         let region = Region::bytes("context", bytes)
+            .judged()
             .with_hidden(self.hidden)
             .with_rights(rights(info.context));
         let context = space.insert(region)?;
@@ -230,9 +231,10 @@ impl Parts {
                 _ => Rights::Read,
             };
             let bytes = Arc::new(SharedBytes::from_bytes(&bytes));
-            let address = space.insert(Region::bytes(name, bytes).with_rights(rights))?;
+            let region = Region::bytes(name, bytes).judged().with_rights(rights);
+            let address = space.insert(region)?;
             placed.others.push((name, address));
-            if let Some(context) = space.region_mut(placed.context) {
+            if let Some(mut context) = space.region_mut(placed.context) {
                 context.pointers.push(PointerField {
                     offset,
                     size: 8,
@@ -364,7 +366,7 @@ impl Placed {
         let Some(packet) = &mut self.packet else {
             return false;
         };
-        let Some(region) = space.region_mut(packet.region) else {
+        let Some(mut region) = space.region_mut(packet.region) else {
             return false;
         };
         let Bytes::Bytes { bytes, window } = &mut region.body else {
@@ -376,8 +378,9 @@ impl Placed {
         }
         *window = range.meta..range.end;
         packet.data_offset = range.data;
+        drop(region);
         let base = packet.region;
-        let Some(context) = space.region_mut(self.context) else {
+        let Some(mut context) = space.region_mut(self.context) else {
             return false;
         };
         if let (Some(offset), Bytes::Bytes { bytes, .. }) = (packet.window.len, &context.body) {

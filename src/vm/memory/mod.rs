@@ -14,4 +14,4 @@ pub use fault::{AccessFault, AccessKind, Pointer, Problem};
 pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;
 pub use slab::Slab;
-pub use space::{Place, Space, SpaceFull};
+pub use space::{Place, RegionMut, Space, SpaceFull};

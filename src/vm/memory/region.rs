@@ -62,6 +62,9 @@ pub struct Region {
     pub hidden: u32,
     /// Fields that load as pointers.
     pub pointers: SmallVec<[PointerField; 4]>,
+    /// Whether each access is judged, even one that was proved to be in bounds: the
+    /// region's size or meaning depends on what the test supplies, as a context's does.
+    pub judged: bool,
 }
 
 impl Region {
@@ -101,6 +104,16 @@ impl Region {
             body,
             hidden: 0,
             pointers: SmallVec::new(),
+            judged: false,
+        }
+    }
+
+    /// The same with each access judged.
+    #[must_use]
+    pub fn judged(self) -> Self {
+        Self {
+            judged: true,
+            ..self
         }
     }
 
@@ -123,11 +136,22 @@ impl Region {
         }
     }
 
-    /// Address bytes from one element to the next: a power of two that leaves at
-    /// least 16 bytes of guard behind the value.
+    /// Address bytes from one element to the next ([`Slab::span`]).
     #[must_use]
     pub const fn element_span(value_size: usize) -> u64 {
-        (value_size as u64 + 16).next_power_of_two()
+        Slab::span(value_size)
+    }
+
+    /// The host address of what stands at offset 0, if a fast engine may go there with
+    /// any address that was proved to be in bounds.
+    pub(super) fn host_address(&self) -> Option<u64> {
+        match &self.body {
+            Body::Bytes { bytes, .. } if !self.judged => Some(bytes.host_address()),
+            Body::Elements(slab) if !self.judged && slab.is_spread() => {
+                Some(slab.values().host_address())
+            }
+            _ => None,
+        }
     }
 
     /// Offset of an element from the region's start.

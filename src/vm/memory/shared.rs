@@ -52,6 +52,14 @@ impl SharedBytes {
         self.len == 0
     }
 
+    /// The host address of the first byte, for machine code and fast engines, which
+    /// keep to the invariant: [`with_exposed_provenance`](std::ptr::with_exposed_provenance)
+    /// makes a pointer of it. It is good while `self` lives.
+    #[must_use]
+    pub fn host_address(&self) -> u64 {
+        UnsafeCell::raw_get(self.cells.as_ptr()).expose_provenance() as u64
+    }
+
     /// The address of the byte at `at`, if `len` bytes lie there.
     fn pointer(&self, at: usize, len: usize) -> Option<*mut u8> {
         if at.checked_add(len)? > self.len {

@@ -13,8 +13,9 @@ use super::shared::SharedBytes;
 pub struct Slab {
     values: SharedBytes,
     value_size: usize,
-    /// Bytes from one value to the next: the value size rounded up to 8, as the
-    /// kernel's arrays have it.
+    /// Bytes from one value to the next: as many as in the address space, so that an
+    /// address becomes a place by one addition; in a map that would take too much
+    /// memory so, the value size rounded up to 8, as in the kernel's arrays.
     stride: usize,
     count: usize,
     /// Elements per CPU, for maps that keep a value for each.
@@ -39,13 +40,30 @@ impl Keys {
     }
 }
 
+/// The most bytes that values with gaps between them may take.
+const MAX_SPREAD: usize = 4 << 30;
+
 impl Slab {
+    /// Address bytes from one value to the next: a power of two that leaves at least
+    /// 16 bytes of guard behind the value.
+    #[must_use]
+    pub const fn span(value_size: usize) -> u64 {
+        (value_size as u64 + 16).next_power_of_two()
+    }
+
     /// Storage of an array: `count` values, always live, known by their number.
     #[must_use]
     pub fn array(value_size: usize, count: usize) -> Self {
-        let stride = value_size.next_multiple_of(8);
+        let packed = value_size.next_multiple_of(8);
+        let span = usize::try_from(Self::span(value_size)).unwrap_or(usize::MAX);
+        // Nothing needs to be behind the last one.
+        let spread = |stride: usize| Some(stride.checked_mul(count.saturating_sub(1))? + packed);
+        let (stride, len) = match spread(span).filter(|len| *len <= MAX_SPREAD) {
+            Some(len) => (span, len),
+            None => (packed, packed * count),
+        };
         Self {
-            values: SharedBytes::zeroed(stride * count),
+            values: SharedBytes::zeroed(if count == 0 { 0 } else { len }),
             value_size,
             stride,
             count,
@@ -93,6 +111,12 @@ impl Slab {
         self.value_size
     }
 
+    /// Whether elements come and go, by key.
+    #[must_use]
+    pub const fn is_keyed(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Number of elements, over all CPUs.
     #[must_use]
     pub const fn count(&self) -> usize {
@@ -103,6 +127,12 @@ impl Slab {
     #[must_use]
     pub const fn values(&self) -> &SharedBytes {
         &self.values
+    }
+
+    /// Whether values lie as far apart as their addresses do.
+    #[must_use]
+    pub const fn is_spread(&self) -> bool {
+        self.stride as u64 == Self::span(self.value_size)
     }
 
     /// Where `element` begins in [`values`](Self::values).
@@ -209,14 +239,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_eight_byte_aligned() {
+    fn values_stand_as_far_apart_as_their_addresses() {
         let slab = Slab::array(5, 3);
-        assert_eq!(slab.offset(2), 16);
+        assert_eq!((slab.offset(2), slab.is_spread()), (64, true));
+        assert_eq!(slab.values().len(), 72);
+        assert_eq!(Slab::array(8, 0).values().len(), 0);
         assert_eq!(slab.set_value(2, &[1, 2, 3, 4, 5]), Some(()));
         assert_eq!(slab.value(2), Some(vec![1, 2, 3, 4, 5]));
         assert_eq!(slab.set_value(2, &[0; 6]), None);
         assert_eq!(slab.value(3), None);
         assert!(slab.is_live(2) && !slab.is_live(3));
+    }
+
+    /// The pages are never touched.
+    #[test]
+    fn a_large_map_is_packed() {
+        let slab = Slab::array(8, 150_000_000);
+        assert_eq!((slab.offset(2), slab.is_spread()), (16, false));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! against the one region it lies in.
 
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::address::Address;
 use super::fault::{AccessFault, AccessKind, Pointer, Problem};
@@ -12,11 +14,71 @@ use super::shared::SharedBytes;
 ///
 /// Slots are handed out in order and reused last in, first out, so that the same
 /// program sees the same numbers each time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Space {
+    id: u64,
     slots: Vec<Slot>,
     free: Vec<u16>,
     stale: RefCell<Vec<Pointer>>,
+    deltas: Deltas,
+}
+
+/// A number for each slot.
+#[derive(Debug)]
+struct Deltas(SharedBytes);
+
+impl Deltas {
+    fn new() -> Self {
+        Self(SharedBytes::zeroed(8 * Address::MAX_REGIONS))
+    }
+
+    fn set(&self, address: Address, region: Option<&Region>) {
+        let host = region.and_then(Region::host_address);
+        let delta = host.map_or(0, |host| host.wrapping_sub(address.register()));
+        // Each slot has its entry.
+        let _ = self.0.store(8 * usize::from(address.region()), 8, delta);
+    }
+}
+
+impl Deltas {
+    /// The region at an address goes by another one of the same slot.
+    fn follow(&self, from: Address, to: Address) {
+        let at = 8 * usize::from(from.region());
+        let delta = self.0.load(at, 8).filter(|delta| *delta != 0);
+        if let Some(delta) = delta {
+            let host = delta.wrapping_add(from.register());
+            let _ = self.0.store(at, 8, host.wrapping_sub(to.register()));
+        }
+    }
+}
+
+/// A live region, to be changed.
+#[derive(Debug)]
+pub struct RegionMut<'a> {
+    region: &'a mut Region,
+    address: Address,
+    deltas: &'a Deltas,
+}
+
+impl Deref for RegionMut<'_> {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        self.region
+    }
+}
+
+impl DerefMut for RegionMut<'_> {
+    fn deref_mut(&mut self) -> &mut Region {
+        self.region
+    }
+}
+
+impl Drop for RegionMut<'_> {
+    /// The bytes may be others now.
+    fn drop(&mut self) {
+        self.deltas.set(self.address, Some(self.region));
+    }
 }
 
 #[derive(Debug)]
@@ -44,11 +106,40 @@ pub struct Place<'a> {
 /// The most stale pointers that are kept for a report.
 const STALE_KEPT: usize = 16;
 
+impl Default for Space {
+    fn default() -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: MADE.fetch_add(1, Ordering::Relaxed),
+            slots: Vec::new(),
+            free: Vec::new(),
+            stale: RefCell::default(),
+            deltas: Deltas::new(),
+        }
+    }
+}
+
 impl Space {
     /// An empty address space.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A number that no other address space of this process has.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// For each of the [`Address::MAX_REGIONS`] slots, by its number, a `u64`: what
+    /// added to an address in its live region gives the host address, wrapping; 0 where
+    /// there is no region, or one in which each access is to be judged
+    /// ([`load`](Self::load), [`store`](Self::store), [`update`](Self::update)). The
+    /// table stays where it is as long as the space lives.
+    #[must_use]
+    pub const fn deltas(&self) -> &SharedBytes {
+        &self.deltas.0
     }
 
     /// Gives a region an address: that of its offset 0.
@@ -62,15 +153,19 @@ impl Space {
             slot.generation = (slot.generation + 1) % Address::GENERATIONS;
             slot.region = region;
             slot.live = true;
-            return Ok(Address::new(index, slot.generation));
+            let address = Address::new(index, slot.generation);
+            self.deltas.set(address, Some(&slot.region));
+            return Ok(address);
         }
         let index = u16::try_from(self.slots.len()).map_err(|_| SpaceFull)?;
+        let address = Address::new(index, 0);
+        self.deltas.set(address, Some(&region));
         self.slots.push(Slot {
             generation: 0,
             region,
             live: true,
         });
-        Ok(Address::new(index, 0))
+        Ok(address)
     }
 
     /// Ends a region's life; pointers to it are stale from now on. False where
@@ -79,6 +174,7 @@ impl Space {
         match self.slot_mut(address) {
             Some(slot) => {
                 slot.live = false;
+                self.deltas.set(address, None);
                 self.free.push(address.region());
                 true
             }
@@ -92,7 +188,9 @@ impl Space {
         match self.slots.get_mut(usize::from(address.region())) {
             Some(slot) => {
                 slot.generation = (slot.generation + 1) % Address::GENERATIONS;
-                Address::new(address.region(), slot.generation)
+                let renewed = Address::new(address.region(), slot.generation);
+                self.deltas.follow(address, renewed);
+                renewed
             }
             None => address,
         }
@@ -106,8 +204,13 @@ impl Space {
     }
 
     /// The live region at an address, to change its window, rights or fields.
-    pub fn region_mut(&mut self, address: Address) -> Option<&mut Region> {
-        self.slot_mut(address).map(|slot| &mut slot.region)
+    pub fn region_mut(&mut self, address: Address) -> Option<RegionMut<'_>> {
+        let slot = self.slots.get_mut(usize::from(address.region()))?;
+        (slot.live && slot.generation == address.generation()).then_some(RegionMut {
+            region: &mut slot.region,
+            address,
+            deltas: &self.deltas,
+        })
     }
 
     fn slot_mut(&mut self, address: Address) -> Option<&mut Slot> {

@@ -1,0 +1,59 @@
+//! The fast interpreter: [`Lowered`](crate::lower::Lowered) programs, with the checks
+//! left out that the verifier proved to hold. What comes of a run is what comes of it
+//! in the checked interpreter, bit by bit, the count of instructions included.
+//!
+//! | file | what |
+//! |---|---|
+//! | `memory` | the bytes behind an address that was proved to be in bounds |
+//! | `run` | frames, calls, tail calls, callbacks, and the way over to the checked one |
+//! | `step` | the loop over operations |
+//! | `threaded` | the same by functions that call one another, in optimised builds |
+
+mod memory;
+mod run;
+mod step;
+mod threaded;
+
+use std::sync::Arc;
+
+use super::checked::{Budget, Checked, Finished};
+use super::image::Image;
+use crate::vm::{Fault, Machine};
+use run::Run;
+pub(super) use threaded::{Threaded, compile, holds};
+
+impl Checked {
+    /// Runs `entry` as [`run`](Self::run) does, and does so in the fast interpreter if
+    /// the program is [lowered](Image::lowered) and the run
+    /// [may start](crate::lower::Lowered::may_start) on the machine's current event.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub(crate) fn run_fast(
+        &mut self,
+        machine: &mut Machine,
+        images: &[Arc<Image>],
+        entry: &Image,
+        args: [u64; 5],
+        budget: Budget,
+    ) -> Result<Finished, Box<Fault>> {
+        let lowered = entry.lowered();
+        let start = lowered.and_then(|lowered| {
+            let context = lowered.may_start(machine, args[0])?;
+            Some((lowered, context.host_address()))
+        });
+        let Some((lowered, context)) = start else {
+            return self.run(machine, images, entry, args, budget);
+        };
+        let deltas = machine.space.deltas().host_address();
+        let run = Run::new(
+            self,
+            images,
+            (entry, lowered),
+            (context, deltas),
+            args,
+            budget,
+        );
+        run.finish(machine, args)
+    }
+}

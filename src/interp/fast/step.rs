@@ -1,0 +1,275 @@
+//! The loop over operations.
+
+#![allow(unsafe_code)] // accesses that the verifier proved to be in bounds
+
+use super::super::operations::packet_number;
+use super::memory::{load_own, load_shared, store_own, store_shared, update};
+use super::run::{Next, Run, Stop};
+use crate::isa::{AtomicOp, Operand, Reg, Size, Width, movsx, neg, sign_extend32};
+use crate::lower::{Op, Place, Target};
+use crate::vm::{FaultKind, Machine};
+
+/// Where an access was found to go.
+enum Host {
+    /// Bytes that only this run uses.
+    Own(u64),
+    /// Bytes that others may use, too.
+    Shared(u64),
+    /// Whatever is at this address of the machine.
+    Judged(u64),
+}
+
+impl Run<'_> {
+    /// Executes operations from `at` on until the frames are down to `floor`; r0 then.
+    pub(super) fn execute(
+        &mut self,
+        machine: &mut Machine,
+        at: Target,
+        floor: usize,
+    ) -> Result<u64, Stop> {
+        let mut at = at;
+        loop {
+            let Some(&op) = self.lowered.ops().get(at as usize) else {
+                return Err(self.fault(at, FaultKind::OutOfProgram(-1)).into());
+            };
+            self.count(at)?;
+            at = match self.step(machine, at, op)? {
+                Next::Follow => at + 1,
+                Next::Goto(to) => to,
+                Next::Exit => match self.exit(machine, floor) {
+                    Some(back) => back,
+                    None => return Ok(self.regs[0]),
+                },
+            };
+        }
+    }
+
+    pub(super) fn step(&mut self, machine: &mut Machine, at: Target, op: Op) -> Result<Next, Stop> {
+        match op {
+            Op::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => {
+                let result = op.eval(width, self.reg(dst), self.operand(src));
+                self.set(dst, result);
+            }
+            Op::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => self.set(dst, movsx(width, from, self.reg(src))),
+            Op::Neg { width, dst } => self.set(dst, neg(width, self.reg(dst))),
+            Op::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
+            Op::LoadImm { dst, value } => self.set(dst, value),
+            // On the machine that BPF programs ran on first, loads acquire and stores
+            // release; one thread sees no difference.
+            Op::Load {
+                size, dst, place, ..
+            } => {
+                let value = self.load(machine, at, place, size)?;
+                self.set(dst, value);
+            }
+            Op::LoadSx { from, dst, place } => {
+                let value = self.load(machine, at, place, from.size())?;
+                self.set(dst, from.extend(value));
+            }
+            Op::LoadPointer { size, dst, off } => {
+                let value = self.load_pointer(machine, at, size, off)?;
+                self.set(dst, value);
+            }
+            Op::Store {
+                size, place, src, ..
+            } => self.store(machine, at, place, size, self.operand(src))?,
+            Op::Atomic {
+                op,
+                width,
+                place,
+                src,
+            } => {
+                let old = self.atomic(machine, at, op, width, place, src)?;
+                if op.compares() {
+                    self.set(Reg::R0, old);
+                } else if op.fetches() {
+                    self.set(src, old);
+                }
+            }
+            Op::LoadPacket { size, index, off } => {
+                return Ok(self.load_packet(machine, size, index, off));
+            }
+            Op::Jump { target } => return Ok(Next::Goto(target)),
+            Op::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                target,
+            } => {
+                if op.eval(width, self.reg(dst), self.operand(src)) {
+                    return Ok(Next::Goto(target));
+                }
+            }
+            Op::MayGoto { target } => {
+                if !self.may_loop() {
+                    return Ok(Next::Goto(target));
+                }
+            }
+            Op::CallHelper { helper } => self.call_helper(machine, at, helper)?,
+            Op::CallFunction { function } => {
+                return Ok(Next::Goto(self.call(machine, at, function)?));
+            }
+            Op::TailCall => return self.tail_call(machine),
+            Op::Exit => return Ok(Next::Exit),
+        }
+        Ok(Next::Follow)
+    }
+
+    pub(super) const fn reg(&self, reg: Reg) -> u64 {
+        self.regs[reg.number() as usize]
+    }
+
+    pub(super) const fn set(&mut self, reg: Reg, value: u64) {
+        self.regs[reg.number() as usize] = value;
+    }
+
+    fn operand(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Reg(reg) => self.reg(reg),
+            Operand::Imm(imm) => sign_extend32(imm),
+        }
+    }
+
+    /// The machine's address of a place.
+    fn address(&self, place: Place) -> u64 {
+        let (base, off) = match place {
+            Place::Stack { off } => (self.reg(Reg::FP), off.into()),
+            Place::Context { off } => (self.context_address, off.into()),
+            Place::MapValue { base, off, .. }
+            | Place::Packet { base, off }
+            | Place::Table { base, off }
+            | Place::Checked { base, off } => (self.reg(base), i64::from(off)),
+        };
+        base.wrapping_add_signed(off)
+    }
+
+    /// Where an access goes.
+    fn host(&self, place: Place) -> Host {
+        let address = self.address(place);
+        let in_table = |own: fn(u64) -> Host| match self.delta(address) {
+            0 => Host::Judged(address),
+            delta => own(address.wrapping_add(delta)),
+        };
+        match place {
+            Place::Stack { off } => Host::Own(self.frame_end.wrapping_add_signed(off.into())),
+            Place::Context { off } => Host::Own(self.context.wrapping_add(off.into())),
+            Place::MapValue { map, .. } => {
+                let map = self.lowered.maps().get(usize::from(map));
+                let delta = map.map_or(0, |map| map.delta);
+                Host::Shared(address.wrapping_add(delta))
+            }
+            Place::Packet { .. } => in_table(Host::Own),
+            Place::Table { .. } => in_table(Host::Shared),
+            Place::Checked { .. } => Host::Judged(address),
+        }
+    }
+
+    /// What is to be added to an address for its host address; 0 where the access has
+    /// to be judged.
+    fn delta(&self, address: u64) -> u64 {
+        let entry = self.deltas + (address >> 40 & 0xffff) * 8;
+        // SAFETY: the table has an entry for each of the 65,536 slots, and lives as long
+        // as the machine.
+        unsafe { load_shared(entry, Size::Dw) }
+    }
+
+    fn load(&self, machine: &Machine, at: Target, place: Place, size: Size) -> Result<u64, Stop> {
+        match self.host(place) {
+            // SAFETY: the verifier proved that the access is in bounds of a live object;
+            // nobody else uses these bytes.
+            Host::Own(host) => Ok(unsafe { load_own(host, size) }),
+            // SAFETY: in bounds, likewise.
+            Host::Shared(host) => Ok(unsafe { load_shared(host, size) }),
+            Host::Judged(address) => {
+                let loaded = machine.space.load(address, size.bytes().into());
+                loaded.map_err(|fault| self.fault(at, fault.into()).into())
+            }
+        }
+    }
+
+    fn store(
+        &self,
+        machine: &Machine,
+        at: Target,
+        place: Place,
+        size: Size,
+        value: u64,
+    ) -> Result<(), Stop> {
+        match self.host(place) {
+            // SAFETY: as in `load`.
+            Host::Own(host) => unsafe { store_own(host, size, value) },
+            // SAFETY: as in `load`.
+            Host::Shared(host) => unsafe { store_shared(host, size, value) },
+            Host::Judged(address) => {
+                let stored = machine.space.store(address, size.bytes().into(), value);
+                return stored.map_err(|fault| self.fault(at, fault.into()).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &self,
+        machine: &Machine,
+        at: Target,
+        op: AtomicOp,
+        width: Width,
+        place: Place,
+        src: Reg,
+    ) -> Result<u64, Stop> {
+        let (source, expected) = (self.reg(src), self.reg(Reg::R0));
+        if let Host::Own(host) | Host::Shared(host) = self.host(place) {
+            // SAFETY: as in `load`.
+            let old = unsafe { update(host, op, width, source, expected) };
+            if let Some(old) = old {
+                return Ok(old);
+            }
+        }
+        // Whoever misaligns an atomic is told of it in words, too.
+        let new = |old| op.eval(width, old, source, expected);
+        let size = width.size().bytes().into();
+        let updated = machine.space.update(self.address(place), size, new);
+        updated.map_err(|fault| self.fault(at, fault.into()).into())
+    }
+
+    /// A pointer that a field of the context holds.
+    pub(super) fn load_pointer(
+        &self,
+        machine: &Machine,
+        at: Target,
+        size: Size,
+        off: u16,
+    ) -> Result<u64, Stop> {
+        let address = self.context_address.wrapping_add(off.into());
+        let loaded = machine.space.load(address, size.bytes().into());
+        loaded.map_err(|fault| self.fault(at, fault.into()).into())
+    }
+
+    /// A legacy packet load.
+    pub(super) fn load_packet(
+        &mut self,
+        machine: &Machine,
+        size: Size,
+        index: Option<Reg>,
+        off: i32,
+    ) -> Next {
+        let index = index.map_or(0, |reg| self.reg(reg));
+        let value = packet_number(machine, size, index, off);
+        self.set(Reg::R0, value.unwrap_or(0));
+        match value {
+            Some(_) => Next::Follow,
+            None => Next::Exit,
+        }
+    }
+}

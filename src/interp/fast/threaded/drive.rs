@@ -1,0 +1,178 @@
+//! Entering, leaving, and the budget.
+
+#![allow(unsafe_code)] // see `Handler`
+
+use std::ptr;
+use std::sync::OnceLock;
+
+use super::super::run::{Run, Stop};
+use super::cell::{Cell, Regs};
+use super::compile::Threaded;
+use crate::lower::Target;
+use crate::vm::Machine;
+
+/// Why cells stop being executed.
+pub(in crate::interp::fast) enum End {
+    /// The function ended that was entered first.
+    Done,
+    /// See [`Stop`].
+    Stop(Stop),
+    /// The budget may not last until the next look at it: the loop over operations goes
+    /// on here.
+    Slow(Target),
+}
+
+/// How many times its length a program may execute from one look at the budget to the
+/// next: each function under way goes on to its end at most.
+const LONGEST: i64 = 10;
+
+impl Run<'_> {
+    /// Executes cells from `at` on until the frames are down to `floor`; r0 then.
+    pub(in crate::interp::fast) fn thread(
+        &mut self,
+        machine: &mut Machine,
+        at: Target,
+        floor: usize,
+    ) -> Result<u64, Stop> {
+        if self.code.is_none() {
+            return self.execute(machine, at, floor);
+        }
+        let outer = (self.machine, self.floor);
+        (self.machine, self.floor) = (ptr::from_mut(machine), floor);
+        self.end = None;
+        let first = self.go_on(at);
+        if !first.is_null() {
+            let regs = self.reload();
+            // SAFETY: a cell of the run's program, whose operations are verified; the
+            // borrow of the machine is ours.
+            unsafe { regs.go(first, self) };
+        }
+        let end = self.end.take();
+        (self.machine, self.floor) = outer;
+        match end {
+            Some(End::Done) | None => Ok(self.regs[0]),
+            Some(End::Stop(stop)) => Err(stop),
+            Some(End::Slow(at)) => self.execute(machine, at, floor),
+        }
+    }
+
+    /// Makes the base right for going on at an operation, after `executed`
+    /// instructions.
+    pub(super) fn set_base(&mut self, at: Target) {
+        let ordinal = i64::from(self.lowered.ordinal(at));
+        self.base = self.executed.cast_signed().wrapping_sub(ordinal);
+    }
+
+    /// Makes the limit right for the program that is run.
+    pub(in crate::interp::fast) fn set_limit(&mut self) {
+        let budget = i64::try_from(self.budget.0).unwrap_or(i64::MAX);
+        let len = i64::try_from(self.lowered.program().insns.len()).unwrap_or(i64::MAX);
+        self.limit = budget.saturating_sub(len.saturating_mul(LONGEST));
+    }
+
+    /// Makes the number of executed instructions right, the one at `at` included.
+    pub(super) fn set_executed(&mut self, at: Target) {
+        let ordinal = i64::from(self.lowered.ordinal(at));
+        self.executed = self.base.wrapping_add(ordinal + 1).cast_unsigned();
+    }
+
+    /// The cell of an operation to go on with, after `executed` instructions; null where
+    /// the loop over operations has to.
+    pub(super) fn go_on(&mut self, at: Target) -> *const Cell {
+        let cell = self.code.and_then(|code| code.cell(at));
+        let Some(cell) = cell else {
+            return self.end(End::Slow(at));
+        };
+        self.set_base(at);
+        if self.base > self.limit {
+            return self.end(End::Slow(at));
+        }
+        cell
+    }
+
+    /// The run stops: null, for whoever returns a cell.
+    pub(super) fn end(&mut self, end: End) -> *const Cell {
+        self.end = Some(end);
+        ptr::null()
+    }
+
+    /// The index of the operation that a cell stands for.
+    pub(super) fn index(&self, cell: *const Cell) -> Target {
+        self.code.map_or(0, |code| code.index(cell))
+    }
+
+    /// Takes over what is in the host's registers.
+    pub(super) fn spill(&mut self, regs: Regs) {
+        let hot = self.code.map_or([0; 4], Threaded::hot);
+        for (number, value) in hot.into_iter().zip([regs.0, regs.1, regs.2, regs.3]) {
+            if let Some(reg) = self.regs.get_mut(usize::from(number)) {
+                *reg = value;
+            }
+        }
+    }
+
+    /// What is to be in the host's registers.
+    pub(super) fn reload(&self) -> Regs {
+        let hot = self.code.map_or([0; 4], Threaded::hot);
+        let reg = |number: u8| self.regs.get(usize::from(number)).copied().unwrap_or(0);
+        let [a, b, c, d] = hot.map(reg);
+        Regs(a, b, c, d)
+    }
+}
+
+/// The budget may not last: the loop over operations goes on at a cell, before which the
+/// base is right.
+///
+/// # Safety
+/// As of [`Handler`](super::cell::Handler).
+#[cold]
+pub(super) unsafe fn slow(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) {
+    // SAFETY: the caller's: nobody else refers to the run.
+    let run = unsafe { &mut *run };
+    run.spill(Regs(a, b, c, d));
+    let at = run.index(cell);
+    let ordinal = i64::from(run.lowered.ordinal(at));
+    run.executed = run.base.wrapping_add(ordinal).cast_unsigned();
+    run.end(End::Slow(at));
+}
+
+/// Whether calls in tail position cost no stack in this build: tried once.
+pub(in crate::interp) fn holds() -> bool {
+    static HOLDS: OnceLock<bool> = OnceLock::new();
+    *HOLDS.get_or_init(|| {
+        if cfg!(debug_assertions) {
+            return false;
+        }
+        let (mut first, mut last) = (0, 0);
+        // Not known to the compiler, so that it makes no loop of it.
+        let itself = std::hint::black_box(Probe(probe));
+        probe(&itself, CALLS, &mut first, &mut last, 0, 0);
+        first == last
+    })
+}
+
+/// How many calls are tried.
+const CALLS: u64 = 16;
+
+/// A function that calls another one in tail position, as those of cells do.
+struct Probe(fn(&Self, u64, &mut usize, &mut usize, u64, u64));
+
+/// Calls itself and notes where the stack is at the first and at the last call.
+#[inline(never)]
+fn probe(itself: &Probe, left: u64, first: &mut usize, last: &mut usize, a: u64, b: u64) {
+    note(if left == CALLS {
+        &mut *first
+    } else {
+        &mut *last
+    });
+    if left > 0 {
+        (itself.0)(itself, left - 1, first, last, b, a);
+    }
+}
+
+/// Notes where the stack is.
+#[inline(never)]
+fn note(place: &mut usize) {
+    let here = 0u8;
+    *place = std::hint::black_box(&raw const here).addr();
+}

@@ -1,0 +1,66 @@
+//! What a program asks of its context, and whether a run may start.
+
+use super::lowered::Lowered;
+use crate::isa::Size;
+use crate::program::Program;
+use crate::spec::context::{self, Arch, Mode, Yield};
+use crate::vm::Machine;
+use crate::vm::memory::{Address, Body, PointerField, SharedBytes};
+
+/// What a program's access to its context gives, and the offset as a number without a
+/// sign; none where the kernel has no such field.
+pub(super) fn field_at(
+    program: &Program,
+    off: i32,
+    size: Size,
+    mode: Mode,
+) -> Option<(u32, Yield)> {
+    let off = u32::try_from(off).ok()?;
+    let attach = program.prog_type.attach_type(program.expected_attach_type);
+    let bytes = u32::from(size.bytes());
+    let yields = context::check(program.prog_type, attach, Arch::HOST, off, bytes, mode)?;
+    Some((off, yields))
+}
+
+impl Lowered {
+    /// Whether a fast engine may run the program now on the event whose context r1
+    /// points to: the block that holds the context's bytes. None where
+    /// - the machine is not the one that the program is bound to,
+    /// - the context is not that of the machine's current event, or too small, or its
+    ///   pointers were not placed with it,
+    /// - a helper that the program calls is mocked.
+    ///
+    /// The checked interpreter runs it then.
+    #[must_use]
+    pub fn may_start<'m>(&self, machine: &'m Machine, r1: u64) -> Option<&'m SharedBytes> {
+        if machine.space.id() != self.space || self.calls_mock(machine) {
+            return None;
+        }
+        let current = machine.current()?;
+        let placed = current.placed.context;
+        if current.prog_type != self.program.prog_type || placed.register() != r1 {
+            return None;
+        }
+        self.context_bytes(machine, placed)
+    }
+
+    fn calls_mock(&self, machine: &Machine) -> bool {
+        machine.has_mocks() && self.helpers.iter().any(|h| machine.is_mocked(h.id))
+    }
+
+    fn context_bytes<'m>(&self, machine: &'m Machine, at: Address) -> Option<&'m SharedBytes> {
+        let region = machine.space.region(at)?;
+        let Body::Bytes { bytes, window } = &region.body else {
+            return None;
+        };
+        if window.start != 0 || window.end < self.context.len {
+            return None;
+        }
+        let has = |&(offset, size, or_null): &(u32, u32, bool)| {
+            let placed = |f: &PointerField| f.offset == offset && f.size == size;
+            let null = || bytes.load(offset as usize, size as usize) == Some(0);
+            region.pointers.iter().any(placed) || or_null && null()
+        };
+        self.context.pointers.iter().all(has).then_some(&**bytes)
+    }
+}

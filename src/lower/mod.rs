@@ -1,0 +1,75 @@
+//! Verified programs become the operations that the fast engines run: decoded once,
+//! jumps resolved, maps and helpers bound to a machine, dead code gone, and the checks
+//! left out that the verifier proved to hold.
+//!
+//! | file | what |
+//! |---|---|
+//! | `op` | the operations |
+//! | `lowered` | a program of them, and what it refers to |
+//! | `translate` | from instructions to operations |
+//! | `place` | which accesses need no check, and where they go |
+//! | `context` | what a program asks of its context, and whether a run may start |
+//!
+//! What a fast engine relies on, for a [`Lowered`] program whose run
+//! [may start](Lowered::may_start):
+//! - an access with a [`Place`] other than `Checked` is in bounds of live memory and
+//!   allowed, and so are a helper's accesses through its arguments;
+//! - jumps, calls and falling through stay among the operations;
+//! - no more than [`MAX_CALL_FRAMES`](crate::spec::limits::MAX_CALL_FRAMES) functions
+//!   are under way at once, callbacks of helpers aside;
+//! - no helper that it calls is mocked: a mock might return what no kernel does.
+
+mod context;
+mod lowered;
+mod op;
+mod place;
+mod translate;
+
+use bitflags::bitflags;
+use thiserror::Error;
+
+pub use lowered::{BoundMap, ContextUse, Function, Helper, Lowered};
+pub use op::{Op, Order, Place, Target};
+pub use translate::{Bindings, lower};
+
+use crate::util::Pc;
+
+bitflags! {
+    /// What lowering makes cheaper. Each can be left out, to find a fault or a gain;
+    /// without any, every access is a [`Checked`](Place::Checked) one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Passes: u32 {
+        /// A branch that always goes one way is a jump, and what it never reaches is
+        /// left out.
+        const DEAD_CODE = 1 << 0;
+        /// Accesses to the function's own stack go to the frame.
+        const STACK = 1 << 1;
+        /// Accesses to the context go to its bytes; its pointers are looked up.
+        const CONTEXT = 1 << 2;
+        /// Accesses to the values of a map of the program go to them.
+        const MAP_VALUE = 1 << 3;
+        /// Other accesses that were proved to be in bounds find their region in a table.
+        const TABLE = 1 << 4;
+    }
+}
+
+impl Default for Passes {
+    fn default() -> Self {
+        Self::all()
+    }
+}
+
+/// Why a verified program can't be lowered; the checked interpreter runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LowerError {
+    /// An instruction that no fast engine has.
+    #[error("instruction {0} has no operation")]
+    Unsupported(Pc),
+    /// A map in the machine that has not the shape of the one that was verified, or
+    /// none at all.
+    #[error("instruction {0} names a map that is not there as it was verified")]
+    Map(Pc),
+    /// The program is too large for its indices.
+    #[error("more functions, maps or helpers than an operation can number")]
+    TooLarge,
+}

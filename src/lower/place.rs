@@ -1,0 +1,180 @@
+//! Which accesses need no check, and where they go.
+
+use rustc_hash::FxHashMap;
+
+use super::context::field_at;
+use super::lowered::{BoundMap, ContextUse};
+use super::op::{Op, Order, Place};
+use super::translate::Bindings;
+use super::{LowerError, Passes};
+use crate::isa::{CallTarget, Code, Insn, Reg, Size};
+use crate::spec::context::{Mode, Yield};
+use crate::spec::helpers::id;
+use crate::util::{MapId, Pc};
+use crate::verifier::{Through, Verified};
+
+/// The places of a program's accesses, and what they refer to.
+pub(super) struct Places<'a> {
+    verified: &'a Verified,
+    code: &'a Code,
+    bindings: Bindings<'a>,
+    passes: Passes,
+    maps: Vec<BoundMap>,
+    map_index: FxHashMap<MapId, u16>,
+    context: ContextUse,
+    deletes: Deletes,
+}
+
+/// The maps of which a program deletes or replaces elements. An access to an element
+/// that is gone is allowed, but is told of: the checked access does that.
+#[derive(Debug, Default)]
+struct Deletes {
+    maps: Vec<MapId>,
+    /// Some call gets a map that is not known.
+    any: bool,
+}
+
+impl Deletes {
+    fn of(verified: &Verified, code: &Code) -> Self {
+        let mut deletes = Self::default();
+        for (pc, insn) in code.iter() {
+            if let Ok(Insn::Call(CallTarget::Helper(id::map_update_elem | id::map_delete_elem))) =
+                insn
+                && verified.is_reachable(pc)
+            {
+                match verified.map_of_call(pc) {
+                    Some(map) => deletes.maps.push(map),
+                    None => deletes.any = true,
+                }
+            }
+        }
+        deletes
+    }
+
+    fn from(&self, map: MapId) -> bool {
+        self.any || self.maps.contains(&map)
+    }
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(
+        verified: &'a Verified,
+        code: &'a Code,
+        bindings: Bindings<'a>,
+        passes: Passes,
+    ) -> Self {
+        Self {
+            verified,
+            code,
+            bindings,
+            passes,
+            maps: Vec::new(),
+            map_index: FxHashMap::default(),
+            context: ContextUse::default(),
+            deletes: Deletes::of(verified, code),
+        }
+    }
+
+    /// The bound maps, and what the program asks of its context.
+    pub(super) fn into_parts(self) -> (Vec<BoundMap>, ContextUse) {
+        (self.maps, self.context)
+    }
+
+    /// The operation of the plain or acquiring load at `pc`.
+    pub(super) fn load(
+        &mut self,
+        pc: Pc,
+        size: Size,
+        dst: Reg,
+        order: Order,
+    ) -> Result<Op, LowerError> {
+        let place = self.place(pc)?;
+        let yields = match self.verified.through(pc) {
+            Some(Through::Context { off }) => self.field(pc, off, size, Mode::Read)?,
+            _ => Yield::Scalar,
+        };
+        Ok(match (place, yields) {
+            (_, Yield::Scalar | Yield::Argument(_)) | (Place::Checked { .. }, _) => Op::Load {
+                size,
+                dst,
+                place,
+                order,
+            },
+            (Place::Context { off }, _) => Op::LoadPointer { size, dst, off },
+            _ => return Err(LowerError::Unsupported(pc)),
+        })
+    }
+
+    /// What a load of the context at `off` gives; notes what has to be there for it.
+    fn field(&mut self, pc: Pc, off: i32, size: Size, mode: Mode) -> Result<Yield, LowerError> {
+        let field = field_at(self.verified.program(), off, size, mode);
+        let (off, yields) = field.ok_or(LowerError::Unsupported(pc))?;
+        let size = u32::from(size.bytes());
+        match yields {
+            Yield::Scalar | Yield::Argument(_) => {}
+            pointer => {
+                let or_null = matches!(pointer, Yield::SocketOrNull | Yield::SockCommonOrNull);
+                let field = (off, size, or_null);
+                if !self.context.pointers.contains(&field) {
+                    self.context.pointers.push(field);
+                }
+            }
+        }
+        Ok(yields)
+    }
+
+    /// Where the access at `pc` goes.
+    pub(super) fn place(&mut self, pc: Pc) -> Result<Place, LowerError> {
+        let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
+        let (base, off, size) = insn.memory().ok_or(LowerError::Unsupported(pc))?;
+        let checked = Place::Checked { base, off };
+        let has = |pass| self.passes.contains(pass);
+        Ok(match self.verified.through(pc) {
+            Some(Through::Stack { off }) if has(Passes::STACK) => {
+                i16::try_from(off).map_or(checked, |off| Place::Stack { off })
+            }
+            Some(Through::Context { off }) => {
+                let end = usize::try_from(off).ok();
+                let end = end.and_then(|off| off.checked_add(usize::from(size.bytes())));
+                let end = end.ok_or(LowerError::Unsupported(pc))?;
+                self.context.len = self.context.len.max(end);
+                match u16::try_from(off) {
+                    Ok(off) if has(Passes::CONTEXT) => Place::Context { off },
+                    _ => checked,
+                }
+            }
+            Some(Through::MapValue { map }) if has(Passes::MAP_VALUE) => self
+                .map(map)
+                .map_or(checked, |map| Place::MapValue { base, off, map }),
+            Some(Through::Packet) if has(Passes::TABLE) => Place::Packet { base, off },
+            // It may be a value of a map within a map.
+            Some(Through::Other) if has(Passes::TABLE) && !self.deletes.any => {
+                Place::Table { base, off }
+            }
+            _ => checked,
+        })
+    }
+
+    /// The index of a map whose values can be accessed where they are.
+    fn map(&mut self, id: MapId) -> Option<u16> {
+        if let Some(index) = self.map_index.get(&id) {
+            return Some(*index);
+        }
+        let machine = self.bindings.machine;
+        let handle = *self.bindings.maps.get(id.index())?;
+        let map = machine.map(handle)?;
+        let slab = map.slab()?;
+        let first = machine.value_address(handle, 0)?;
+        if !slab.is_spread() || slab.is_keyed() && self.deletes.from(id) {
+            return None;
+        }
+        let index = u16::try_from(self.maps.len()).ok()?;
+        self.maps.push(BoundMap {
+            handle,
+            map: map.clone(),
+            delta: slab.values().host_address().wrapping_sub(first),
+        });
+        self.map_index.insert(id, index);
+        Some(index)
+    }
+}

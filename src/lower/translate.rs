@@ -1,0 +1,322 @@
+//! From instructions to operations.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::lowered::{Function, Helper, Lowered};
+use super::op::{Op, Order, Target};
+use super::place::Places;
+use super::{LowerError, Passes};
+use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo};
+use crate::program::{MapDef, Program};
+use crate::spec::{MapType, helpers, limits};
+use crate::util::{HelperId, MapId, Pc};
+use crate::verifier::Verified;
+use crate::vm::helpers::body;
+use crate::vm::memory::Address;
+use crate::vm::{Machine, MapHandle};
+
+/// What a program is bound to.
+#[derive(Debug, Clone, Copy)]
+pub struct Bindings<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The machine's maps, in the order of the program's.
+    pub maps: &'a [MapHandle],
+    /// The region whose offsets are the program's functions, by slot.
+    pub functions: Address,
+}
+
+/// Lowers a program and binds it to a machine.
+///
+/// # Errors
+/// [`LowerError`] where the program uses what only the checked interpreter has.
+pub fn lower(
+    verified: &Verified,
+    bindings: Bindings<'_>,
+    passes: Passes,
+) -> Result<Lowered, LowerError> {
+    let program = verified.program();
+    let code = Code::new(&program.insns);
+    let kept = kept(verified, &code, passes)?;
+    let mut lowering = Lowering {
+        program,
+        code: &code,
+        bindings,
+        places: Places::new(verified, &code, bindings, passes),
+        targets: kept.iter().map(|(pc, _)| *pc).collect(),
+        functions: functions(verified, &kept)?,
+        helpers: Vec::new(),
+        helper_index: FxHashMap::default(),
+    };
+    let mut ops = Vec::with_capacity(kept.len());
+    for (pc, _) in &kept {
+        ops.push(lowering.op(*pc)?);
+    }
+    let Lowering {
+        places,
+        targets,
+        functions,
+        helpers,
+        ..
+    } = lowering;
+    let (maps, context) = places.into_parts();
+    Ok(Lowered {
+        program: Arc::clone(program),
+        space: bindings.machine.space.id(),
+        ops,
+        pcs: targets,
+        ordinals: kept.into_iter().map(|(_, ordinal)| ordinal).collect(),
+        functions,
+        helpers,
+        maps,
+        context,
+    })
+}
+
+/// The instructions that become operations, and how many stand before each. What falls
+/// through is followed by what it falls into.
+fn kept(verified: &Verified, code: &Code, passes: Passes) -> Result<Vec<(Pc, u32)>, LowerError> {
+    let dead_code_goes = passes.contains(Passes::DEAD_CODE);
+    let mut kept: Vec<(Pc, u32)> = Vec::new();
+    for ((pc, insn), ordinal) in code.iter().zip(0..) {
+        if dead_code_goes && !verified.is_reachable(pc) {
+            continue;
+        }
+        // Only dead code can be no instruction.
+        if insn.is_err() {
+            return Err(LowerError::Unsupported(pc));
+        }
+        kept.push((pc, ordinal));
+    }
+    Ok(kept)
+}
+
+/// The functions among the instructions that are kept.
+fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, LowerError> {
+    let program = verified.program();
+    let stacks = verified.stacks();
+    let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
+    let index = |pc: Pc| kept.partition_point(|(at, _)| *at < pc);
+    let mut functions = Vec::with_capacity(stacks.len());
+    for (at, &(start, depth)) in stacks.iter().enumerate() {
+        let after = stacks.get(at + 1).map(|next| next.0);
+        let (entry, end) = (index(start), after.map_or(kept.len(), index));
+        if entry == end {
+            continue; // nobody calls it
+        }
+        let depth = u16::try_from(depth).map_err(|_| LowerError::TooLarge)?;
+        let stack = depth.next_multiple_of(8);
+        if usize::from(stack) > limits::STACK_SIZE {
+            return Err(LowerError::Unsupported(start));
+        }
+        let name = program.subprogram(start).map_or(&program.name, |s| &s.name);
+        functions.push(Function {
+            entry: number(entry)?,
+            end: number(end)?,
+            start,
+            stack,
+            frame_name: Arc::from(format!("stack of {name}")),
+        });
+    }
+    Ok(functions)
+}
+
+/// A lowering under way.
+struct Lowering<'a> {
+    program: &'a Program,
+    code: &'a Code,
+    bindings: Bindings<'a>,
+    places: Places<'a>,
+    /// The instructions that become operations, in order.
+    targets: Vec<Pc>,
+    functions: Vec<Function>,
+    helpers: Vec<Helper>,
+    helper_index: FxHashMap<HelperId, u16>,
+}
+
+impl Lowering<'_> {
+    /// The operation for the instruction at `pc`.
+    fn op(&mut self, pc: Pc) -> Result<Op, LowerError> {
+        let insn = self.code.insn(pc).ok_or(LowerError::Unsupported(pc))?;
+        let unsupported = LowerError::Unsupported(pc);
+        let op = match insn {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => Op::Alu {
+                op,
+                width,
+                dst,
+                src,
+            },
+            Insn::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => Op::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            },
+            Insn::Neg { width, dst } => Op::Neg { width, dst },
+            Insn::Endian { op, size, dst } => Op::Endian { op, size, dst },
+            Insn::LoadImm64 { dst, value } => Op::LoadImm { dst, value },
+            Insn::LoadPseudo { dst, source } => Op::LoadImm {
+                dst,
+                value: self.pseudo(pc, source)?,
+            },
+            Insn::Load { size, dst, .. } => self.places.load(pc, size, dst, Order::Relaxed)?,
+            Insn::LoadAcquire { size, dst, .. } => {
+                self.places.load(pc, size, dst, Order::Acquire)?
+            }
+            Insn::LoadSx { from, dst, .. } => Op::LoadSx {
+                from,
+                dst,
+                place: self.places.place(pc)?,
+            },
+            Insn::Store { size, src, .. } => Op::Store {
+                size,
+                place: self.places.place(pc)?,
+                src,
+                order: Order::Relaxed,
+            },
+            Insn::StoreRelease { size, src, .. } => Op::Store {
+                size,
+                place: self.places.place(pc)?,
+                src: Operand::Reg(src),
+                order: Order::Release,
+            },
+            Insn::Atomic { op, width, src, .. } => Op::Atomic {
+                op,
+                width,
+                place: self.places.place(pc)?,
+                src,
+            },
+            Insn::LoadPacket { size, index, off } => Op::LoadPacket { size, index, off },
+            Insn::Jump { .. } | Insn::JumpLong { .. } => Op::Jump {
+                target: self.target(pc, &insn)?,
+            },
+            Insn::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                ..
+            } => match (self.target(pc, &insn), self.following(pc)) {
+                (Ok(target), Some(_)) => Op::JumpIf {
+                    op,
+                    width,
+                    dst,
+                    src,
+                    target,
+                },
+                // One way is dead.
+                (Ok(target), None) | (Err(_), Some(target)) => Op::Jump { target },
+                (Err(error), None) => return Err(error),
+            },
+            Insn::MayGoto { .. } => Op::MayGoto {
+                target: self.target(pc, &insn)?,
+            },
+            Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => Op::TailCall,
+            Insn::Call(CallTarget::Helper(id)) => Op::CallHelper {
+                helper: self.helper(id)?,
+            },
+            Insn::Call(CallTarget::Subprogram { .. }) => Op::CallFunction {
+                function: self.function(pc, &insn)?,
+            },
+            Insn::Exit => Op::Exit,
+            Insn::Call(CallTarget::Kfunc { .. })
+            | Insn::CallReg { .. }
+            | Insn::AddrSpaceCast { .. } => return Err(unsupported),
+        };
+        let falls = !matches!(op, Op::Jump { .. } | Op::Exit);
+        if falls && self.following(pc).is_none() {
+            return Err(unsupported);
+        }
+        Ok(op)
+    }
+
+    /// The index of the operation at `pc`.
+    fn index(&self, pc: Pc) -> Option<Target> {
+        Target::try_from(self.targets.binary_search(&pc).ok()?).ok()
+    }
+
+    /// The operation that an instruction falls into.
+    fn following(&self, pc: Pc) -> Option<Target> {
+        self.index(self.code.next(pc))
+    }
+
+    /// The operation that a jump at `pc` leads to.
+    fn target(&self, pc: Pc, insn: &Insn) -> Result<Target, LowerError> {
+        let slot = insn.jump_target(pc).and_then(|to| u32::try_from(to).ok());
+        let target = slot.and_then(|slot| self.index(Pc(slot)));
+        target.ok_or(LowerError::Unsupported(pc))
+    }
+
+    /// The number of the function that an instruction at `pc` calls.
+    fn function(&self, pc: Pc, insn: &Insn) -> Result<u16, LowerError> {
+        let slot = insn.subprogram_target(pc);
+        let slot = slot.and_then(|to| u32::try_from(to).ok());
+        let found = slot.and_then(|slot| {
+            let start = Pc(slot);
+            self.functions
+                .binary_search_by_key(&start, |f| f.start)
+                .ok()
+        });
+        found
+            .and_then(|number| u16::try_from(number).ok())
+            .ok_or(LowerError::Unsupported(pc))
+    }
+
+    /// The index of a helper.
+    fn helper(&mut self, id: HelperId) -> Result<u16, LowerError> {
+        if let Some(index) = self.helper_index.get(&id) {
+            return Ok(*index);
+        }
+        let index = u16::try_from(self.helpers.len()).map_err(|_| LowerError::TooLarge)?;
+        self.helpers.push(Helper { id, body: body(id) });
+        self.helper_index.insert(id, index);
+        Ok(index)
+    }
+
+    /// What a 64-bit immediate with a pseudo source stands for.
+    fn pseudo(&self, pc: Pc, source: Pseudo) -> Result<u64, LowerError> {
+        let found = match source {
+            Pseudo::MapIdx { index } => self
+                .map(MapId(index))
+                .and_then(|map| self.bindings.machine.map_address(map)),
+            Pseudo::MapIdxValue { index, off } => self
+                .map(MapId(index))
+                .and_then(|map| self.bindings.machine.value_address(map, 0))
+                .map(|value| value.wrapping_add(u64::from(off))),
+            Pseudo::Func { .. } => {
+                let insn = self.code.insn(pc);
+                let to = insn.and_then(|insn| insn.subprogram_target(pc));
+                to.map(|to| self.bindings.functions.plus(to.cast_unsigned()))
+            }
+            Pseudo::BtfId { .. } | Pseudo::MapFd { .. } | Pseudo::MapValue { .. } => None,
+        };
+        found.ok_or(LowerError::Map(pc))
+    }
+
+    /// The machine's map for one of the program's, if it has the shape that was
+    /// verified: a map that several objects share is made by the first.
+    fn map(&self, id: MapId) -> Option<MapHandle> {
+        let handle = self.bindings.maps.get(id.index()).copied()?;
+        let (there, verified) = (
+            self.bindings.machine.map(handle)?.def(),
+            self.program.map(id)?,
+        );
+        let shape = |def: &MapDef| (def.map_type, def.key_size, def.value_size, def.flags);
+        // A perf event array may be made for all CPUs; nobody relies on its size.
+        let entries =
+            there.map_type == MapType::PerfEventArray || there.max_entries == verified.max_entries;
+        (shape(there) == shape(verified) && entries).then_some(handle)
+    }
+}

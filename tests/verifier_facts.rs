@@ -1,0 +1,105 @@
+//! What a verification proves stays true on paths that pruning cuts off: each class of
+//! fact with a program in which what the first path shows is not what a later one does.
+
+use std::sync::Arc;
+
+use bpflab::isa::assemble;
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::{MapType, ProgType};
+use bpflab::util::{MapId, Pc};
+use bpflab::verifier::{Options, Through, Verified, verify};
+
+/// The facts about a program that is accepted, with two array maps.
+fn facts(text: &str) -> Verified {
+    let array = |name: &str| MapDef::new(name, MapType::Array, 4, 8, 1);
+    let mut program = Program::new("facts", ProgType::SocketFilter, assemble(text).unwrap());
+    program.maps = Arc::new([array("one"), array("two")]);
+    program.license = "GPL".to_owned();
+    let verification = verify(&Arc::new(program), &Options::default());
+    assert!(
+        verification.verdict.accepted,
+        "{}",
+        verification.verdict.message
+    );
+    verification.outcome.unwrap()
+}
+
+/// The second path comes to the division with another r7 and is pruned there: r7 was
+/// never needed precisely. Nothing that is kept may say that it is 1.
+#[test]
+fn a_number_that_nothing_rests_on_is_no_fact() {
+    let facts = facts(
+        "r0 = *(u32 *)(r1 + 0)
+         r7 = 1
+         if r0 != 0 goto +1
+         r7 = 0
+         r0 = 100
+         r0 /= r7
+         exit",
+    );
+    assert!((0..7).all(|pc| facts.is_reachable(Pc(pc))));
+}
+
+/// A jump that the first path decides by a constant is decided otherwise by the second:
+/// the jump makes the number precise, so the second path is walked on.
+#[test]
+fn code_is_dead_only_if_no_path_gets_there() {
+    let facts = facts(
+        "r0 = *(u32 *)(r1 + 0)
+         r7 = 1
+         if r0 != 0 goto +1
+         r7 = 0
+         r0 = 0
+         if r7 == 1 goto +1
+         r0 = 2
+         if r0 == 7 goto +1
+         exit
+         r0 = 3
+         exit",
+    );
+    assert!((0..9).all(|pc| facts.is_reachable(Pc(pc))));
+    assert!(!facts.is_reachable(Pc(9)), "r0 is 0 or 2");
+}
+
+/// One store through the stack at two places, and one through the same on each path.
+#[test]
+fn an_access_goes_through_what_it_does_on_every_path() {
+    let facts = facts(
+        "r0 = *(u32 *)(r1 + 0)
+         r2 = r10
+         r2 += -8
+         if r0 != 0 goto +1
+         r2 += -8
+         *(u64 *)(r2 + 0) = 0
+         *(u64 *)(r10 - 8) = 0
+         r0 = 0
+         exit",
+    );
+    assert_eq!(facts.through(Pc(0)), Some(Through::Context { off: 0 }));
+    assert_eq!(facts.through(Pc(5)), Some(Through::Other));
+    assert_eq!(facts.through(Pc(6)), Some(Through::Stack { off: -8 }));
+    assert_eq!(facts.through(Pc(7)), None, "no access");
+}
+
+/// One call that looks up either map, and one that always looks up the same.
+#[test]
+fn a_call_gets_the_map_that_it_gets_on_every_path() {
+    let facts = facts(
+        "r6 = *(u32 *)(r1 + 0)
+         *(u32 *)(r10 - 4) = 0
+         r1 = map[idx:0]
+         if r6 != 0 goto +2
+         r1 = map[idx:1]
+         r2 = r10
+         r2 += -4
+         call 1
+         r1 = map[idx:1]
+         r2 = r10
+         r2 += -4
+         call 1
+         r0 = 0
+         exit",
+    );
+    let calls: Vec<_> = (0..20).filter_map(|pc| facts.map_of_call(Pc(pc))).collect();
+    assert_eq!(calls, [MapId(1)]);
+}
