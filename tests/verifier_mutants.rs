@@ -90,6 +90,7 @@ struct Tally {
     equal: usize,
     unsupported: usize,
     no_verdict: usize,
+    held_unsafe: usize,
     findings: Findings,
 }
 
@@ -102,6 +103,7 @@ impl Tally {
             equal: 0,
             unsupported: 0,
             no_verdict: 0,
+            held_unsafe: 0,
             findings: Findings::new(options),
         }
     }
@@ -111,6 +113,7 @@ impl Tally {
         match compare(&program, maps, &self.options) {
             Compared::NoVerdict => self.no_verdict += 1,
             Compared::Unsupported => self.unsupported += 1,
+            Compared::Unsafe => self.held_unsafe += 1,
             Compared::Judged(both) => {
                 self.score += Score::of(&both.ours, &both.differences, &both.kernel);
                 self.equal += usize::from(both.differences.is_empty());
@@ -121,11 +124,12 @@ impl Tally {
 
     fn tell(&self, what: &str) {
         eprintln!(
-            "{what}: {} of {} equal, {} need what is not supported yet, {} without the kernel's \
-             verdict\n{}\n{}\n{}",
+            "{what}: {} of {} equal, {} need what is not supported yet, {} only we hold to be \
+             unsafe, {} without the kernel's verdict\n{}\n{}\n{}",
             self.equal,
             self.score.cases,
             self.unsupported,
+            self.held_unsafe,
             self.no_verdict,
             Score::HEADER,
             self.score,

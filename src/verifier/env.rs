@@ -155,7 +155,7 @@ impl<'p> Verifier<'p> {
         self.facts.set_stacks(starts.zip(depths));
         self.structure.final_stack_depths(&mut self.usage);
         structure::check_max_stack_depth(self.program, &self.structure, &self.usage)?;
-        self.check_addresses_of_functions()
+        self.check_rewrite()
     }
 
     /// The numbers of the walk so far.

@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     /// The first instruction of each function, in rising order, and the bytes of stack
     /// that it and those who get pointers to it touch.
     stacks: Vec<(Pc, u32)>,
+    /// For each tail call, to which place in the array if that is always the same.
+    tail_calls: FxHashMap<Pc, Option<u32>>,
 }
 
 impl Facts {
@@ -61,6 +63,7 @@ impl Facts {
             through: vec![None; slots],
             maps: FxHashMap::default(),
             stacks: Vec::new(),
+            tail_calls: FxHashMap::default(),
         }
     }
 
@@ -122,6 +125,22 @@ impl Facts {
     /// Where functions begin and how deep their stacks are.
     pub(crate) fn stacks(&self) -> &[(Pc, u32)] {
         &self.stacks
+    }
+
+    /// A path walks a tail call to this place, if it is known. (It is precise then, so
+    /// that pruning preserves it.)
+    pub(crate) fn see_tail_call(&mut self, pc: Pc, key: Option<u32>) {
+        let known = self.tail_calls.entry(pc).or_insert(key);
+        if *known != key {
+            *known = None;
+        }
+    }
+
+    /// How many tail calls always go to one place of one array.
+    pub(crate) fn direct_tail_calls(&self) -> usize {
+        let direct =
+            |(pc, key): &(&Pc, &Option<u32>)| key.is_some() && self.map_of_call(**pc).is_some();
+        self.tail_calls.iter().filter(direct).count()
     }
 
     /// The map that a call of a helper always gets.

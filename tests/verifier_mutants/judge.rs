@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};
 use bpflab::object::cases::KernelSays;
 use bpflab::program::Program;
+use bpflab::spec::ProgType;
 use bpflab::spec::helpers::{Effects, helper_by_name};
 use bpflab::verifier::{Options, verify};
 
@@ -15,6 +16,10 @@ use super::score::{Difference, Ours};
 
 /// What our reject says where a program needs what we don't judge yet.
 pub const UNSUPPORTED: &str = "not supported by bpflab yet";
+
+/// How our reject of a load in front of a context begins, which the kernel lets a
+/// tracepoint program do.
+const NEGATIVE: &str = "invalid bpf_context access off=-";
 
 /// What came of a comparison.
 pub enum Compared {
@@ -106,6 +111,9 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
     let ours = ours(program, options);
     if ours.line.contains(UNSUPPORTED) {
         return Compared::Unsupported;
+    }
+    if ours.line.starts_with(NEGATIVE) && program.prog_type == ProgType::Tracepoint {
+        return Compared::Unsafe;
     }
     let Ok(loaded) = load(program, maps, &LoadOptions::default()) else {
         return Compared::NoVerdict;

@@ -1,11 +1,11 @@
 //! Calls: of helpers, of subprograms, and back.
 
-mod address;
 pub(crate) mod callback;
 mod context_type;
 pub(crate) mod global;
 pub(crate) mod helper;
 pub(crate) mod return_code;
+mod rewrite;
 pub(crate) mod signature;
 pub(crate) mod start;
 pub(crate) mod subprogram;

@@ -35,9 +35,14 @@ impl Verifier<'_> {
         if def.map_type != MapType::ProgArray {
             reject!(EINVAL, "expected prog array map for tail call");
         }
-        match self.reg(Reg::R3).value() {
-            Some(key) if key < u64::from(def.max_entries) => self.mark_precise(Reg::R3),
-            _ => Ok(()),
+        let places = def.max_entries;
+        let key = self.reg(Reg::R3).value();
+        let key = key.and_then(|key| u32::try_from(key).ok());
+        let key = key.filter(|key| *key < places);
+        self.facts.see_tail_call(self.pc, key);
+        match key {
+            Some(_) => self.mark_precise(Reg::R3),
+            None => Ok(()),
         }
     }
 

@@ -1,17 +1,30 @@
-//! Addresses of functions that no path runs.
+//! What the kernel finds out only when it rewrites a program that has passed.
 //!
-//! When a program has passed, the kernel takes out what no path walked, whole functions
-//! included. An instruction that loads the address of such a function then names the
-//! function behind it; where none is behind it, the program can't be compiled any more,
-//! and the kernel refuses it. (`opt_remove_dead_code`, `jit_subprogs`.)
+//! It takes out what no path walked, whole functions included. An instruction that loads
+//! the address of such a function then names the function behind it; where none is
+//! behind it, the program can't be compiled any more. And it keeps a list of the tail
+//! calls that it compiles to jumps, which is limited. (`opt_remove_dead_code`,
+//! `do_misc_fixups`, `jit_subprogs`.)
 
 use crate::isa::{Insn, Pseudo};
 use crate::verifier::env::Verifier;
 use crate::verifier::reject::{Checked, reject};
 
+/// The most tail calls with a constant index (`bpf_jit_add_poke_descriptor`,
+/// `kernel/bpf/core.c`).
+const MAX_DIRECT_TAIL_CALLS: usize = 1024;
+
 impl Verifier<'_> {
+    /// Whether the program can be rewritten.
+    pub(crate) fn check_rewrite(&self) -> Checked {
+        if self.facts.direct_tail_calls() > MAX_DIRECT_TAIL_CALLS {
+            reject!(ENOSPC, "adding tail call poke descriptor failed");
+        }
+        self.check_addresses_of_functions()
+    }
+
     /// Whether each address of a function still names one when dead code is gone.
-    pub(crate) fn check_addresses_of_functions(&self) -> Checked {
+    fn check_addresses_of_functions(&self) -> Checked {
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
         let mut alive = starts.filter(|start| self.facts.is_seen(*start));
         // With one function left, nothing is looked up.
