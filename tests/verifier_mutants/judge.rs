@@ -27,6 +27,8 @@ pub enum Compared {
     NoVerdict,
     /// The program needs what we don't judge yet, and say so.
     Unsupported,
+    /// We hold it to be unsafe, and say so in `docs/verifier-differences.md`.
+    Unsafe,
     /// Both judged.
     Judged(Box<Both>),
 }

@@ -163,3 +163,62 @@ fn a_function_that_sleeps_is_called_where_sleeping_is_allowed() {
     program.flags = ProgFlags::SLEEPABLE;
     assert_eq!(message(program), "");
 }
+
+/// More tail calls with a constant index than the kernel compiles to jumps.
+#[test]
+fn direct_tail_calls_are_limited() {
+    let message = |count: usize, key: &str| {
+        let mut text = "r6 = r1\n".to_owned();
+        for _ in 0..count {
+            text += &format!("{key}r1 = r6\nr2 = 0 ll\ncall 12\n");
+        }
+        text += "r0 = 0\nexit\n";
+        let mut insns = assemble(&text).unwrap();
+        for insn in insns.iter_mut().filter(|insn| insn.opcode == 0x18) {
+            *insn = insn.with_src(PseudoKind::MapIdx.src());
+        }
+        let mut program = Program::new("f0", ProgType::SchedCls, insns);
+        program.maps = [MapDef::new("jumps", MapType::ProgArray, 4, 4, 1)].into();
+        program.license = "GPL".to_owned();
+        verdict(program).message
+    };
+    assert_eq!(message(1024, "r3 = 0\n"), "");
+    let refused = "adding tail call poke descriptor failed";
+    assert_eq!(message(1025, "r3 = 0\n"), refused);
+    assert_eq!(message(1025, "r3 = *(u32 *)(r6 + 0)\n"), "");
+}
+
+/// A function whose address is all that is used of it is gone when the program is
+/// compiled: its address is that of the one behind it, if there is one.
+#[test]
+fn an_address_of_a_function_that_no_path_runs() {
+    let message = |last: &str| {
+        let text = format!("call {last}\nr2 = 0 ll\nr0 = 0\nexit\nr0 = 1\nexit\nr0 = 2\nexit\n");
+        let mut program = program(&text, &[MAIN, (5, false, None), (7, false, None)]);
+        let called = if last == "+4" { 7 } else { 5 };
+        program.insns[1] = program.insns[1]
+            .with_src(PseudoKind::Func.src())
+            .with_imm(called - 2);
+        verdict(program).message
+    };
+    assert_eq!(message("+6"), "");
+    let refused = "verifier bug: No program to jit at insn 7 (subprog < 0)";
+    assert_eq!(message("+4"), refused);
+}
+
+#[test]
+fn any_alignment_outweighs_strict_alignment() {
+    let accepted = |flags| {
+        let text = "r1 = *(u64 *)(r10 -8)\nr6 = 0 ll\nr0 = *(u32 *)(r6 + 1)\nexit\n";
+        let mut insns = assemble(text).unwrap();
+        insns[1] = insns[1].with_src(PseudoKind::MapIdxValue.src());
+        let mut program = Program::new("f0", ProgType::SchedCls, insns);
+        program.maps = [MapDef::new("values", MapType::Array, 4, 8, 1)].into();
+        program.flags = flags;
+        verdict(program).accepted
+    };
+    assert!(!accepted(ProgFlags::STRICT_ALIGNMENT));
+    assert!(accepted(
+        ProgFlags::STRICT_ALIGNMENT | ProgFlags::ANY_ALIGNMENT
+    ));
+}
