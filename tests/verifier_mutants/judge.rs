@@ -27,6 +27,8 @@ pub enum Compared {
     NoVerdict,
     /// The program needs what we don't judge yet, and say so.
     Unsupported,
+    /// We hold unsafe what the kernel lets pass (`docs/verifier-differences.md`).
+    Unsafe,
     /// Both judged.
     Judged(Box<Both>),
 }
