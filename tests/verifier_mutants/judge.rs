@@ -27,7 +27,7 @@ pub enum Compared {
     NoVerdict,
     /// The program needs what we don't judge yet, and say so.
     Unsupported,
-    /// We hold it to be unsafe, and say so in `docs/verifier-differences.md`.
+    /// We hold unsafe what the kernel lets pass (`docs/verifier-differences.md`).
     Unsafe,
     /// Both judged.
     Judged(Box<Both>),

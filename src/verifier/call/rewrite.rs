@@ -28,7 +28,7 @@ impl Verifier<'_> {
         let starts = self.structure.subprograms.iter().map(|sub| sub.start);
         let mut alive = starts.filter(|start| self.facts.is_seen(*start));
         // With one function left, nothing is looked up.
-        let (Some(_), Some(last)) = (alive.next(), alive.last()) else {
+        let (Some(_), Some(last)) = (alive.next(), alive.next_back()) else {
             return Ok(());
         };
         let walked = || {
