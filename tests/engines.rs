@@ -1,5 +1,5 @@
 //! All engines give the same answer: every run of the shared corpus on the checked and
-//! on the fast interpreter (`../shared/corpus`; skipped where it is not there).
+//! on the fast interpreter, and in machine code (`../shared/corpus`; skipped where it is not there).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,11 +48,11 @@ fn all_of(program: &Arc<Program>, engine: EngineKind, inputs: &[Event]) -> (Stri
 }
 
 #[test]
-fn the_corpus_on_both_interpreters() {
+fn the_corpus_on_all_engines() {
     let Some(path) = corpus() else { return };
     let mut cases = Cases::open(&path).unwrap();
     let all: Vec<Case> = cases.by_ref().collect::<Result<_, _>>().unwrap();
-    let (mut counts, mut different) = (BTreeMap::<bool, usize>::new(), Vec::new());
+    let (mut counts, mut different) = (BTreeMap::<(&str, bool), usize>::new(), Vec::new());
     for case in all.iter().filter(|case| !case.runs.is_empty()) {
         let program = Arc::new(cases.program(case).unwrap());
         let inputs: Vec<_> = case
@@ -61,13 +61,17 @@ fn the_corpus_on_both_interpreters() {
             .map(|run| Event::input(program.prog_type, run.data.0.clone()))
             .collect();
         let (checked, _) = all_of(&program, EngineKind::Checked, &inputs);
-        let (fast, is_fast) = all_of(&program, EngineKind::Interp, &inputs);
-        *counts.entry(is_fast).or_default() += inputs.len();
-        if checked != fast {
-            different.push(format!("{}:\n{checked}---\n{fast}", case.id));
+        for engine in [EngineKind::Interp, EngineKind::default()] {
+            let (fast, is_fast) = all_of(&program, engine, &inputs);
+            *counts.entry((engine.name(), is_fast)).or_default() += inputs.len();
+            if checked != fast {
+                different.push(format!("{} on {engine}:\n{checked}---\n{fast}", case.id));
+            }
         }
     }
-    eprintln!("runs on the fast interpreter: {counts:?}");
+    eprintln!("runs on the fast engines: {counts:?}");
     assert!(different.is_empty(), "{}", different.join("\n"));
-    assert!(counts[&true] >= 400, "{counts:?}");
+    for engine in [EngineKind::Interp, EngineKind::default()] {
+        assert!(counts[&(engine.name(), true)] >= 400, "{counts:?}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::fast::{Threaded, compile, holds};
+use super::fast::{Native, Threaded, compile, holds};
 use crate::isa::{Code, DecodeError, Insn};
 use crate::lower::{Bindings, Lowered, Passes, lower};
 use crate::program::Program;
@@ -22,6 +22,7 @@ pub struct Image {
     frame_names: Vec<Arc<str>>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
+    native: Option<Box<dyn Native>>,
 }
 
 impl Image {
@@ -53,6 +54,7 @@ impl Image {
             frame_names,
             lowered: None,
             threaded: None,
+            native: None,
             program,
         })
     }
@@ -87,6 +89,17 @@ impl Image {
     #[must_use]
     pub fn lowered(&self) -> Option<&Lowered> {
         self.lowered.as_deref()
+    }
+
+    /// Makes machine code for a lowered program.
+    #[cfg(feature = "jit")]
+    pub(crate) fn compile(&mut self, code: impl FnOnce(&Lowered) -> Option<Box<dyn Native>>) {
+        self.native = self.lowered.as_deref().and_then(code);
+    }
+
+    /// The machine code for a lowered program, if there is any.
+    pub(crate) fn native(&self) -> Option<&dyn Native> {
+        self.native.as_deref()
     }
 
     /// The program.

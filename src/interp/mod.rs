@@ -9,5 +9,7 @@ mod stack;
 mod watch;
 
 pub use checked::{Budget, Checked, Finished};
+#[cfg(feature = "jit")]
+pub(crate) use fast::{End, Native, Next, Run, Stop};
 pub use image::Image;
 pub use watch::{Step, Watch, WatchedFrame};

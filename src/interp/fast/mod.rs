@@ -5,11 +5,13 @@
 //! | file | what |
 //! |---|---|
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
+//! | `native` | machine code that does the same, made by a layer above |
 //! | `run` | frames, calls, tail calls, callbacks, and the way over to the checked one |
 //! | `step` | the loop over operations |
 //! | `threaded` | the same by functions that call one another, in optimised builds |
 
 mod memory;
+mod native;
 mod run;
 mod step;
 mod threaded;
@@ -19,13 +21,16 @@ use std::sync::Arc;
 use super::checked::{Budget, Checked, Finished};
 use super::image::Image;
 use crate::vm::{Fault, Machine};
-use run::Run;
+pub(crate) use native::Native;
+pub(crate) use run::{Next, Run, Stop};
+pub(crate) use threaded::End;
 pub(super) use threaded::{Threaded, compile, holds};
 
 impl Checked {
     /// Runs `entry` as [`run`](Self::run) does, and does so in the fast interpreter if
     /// the program is [lowered](Image::lowered) and the run
-    /// [may start](crate::lower::Lowered::may_start) on the machine's current event.
+    /// [may start](crate::lower::Lowered::may_start) on the machine's current event; in
+    /// machine code where that is wanted and the program has it.
     ///
     /// # Errors
     /// As of [`run`](Self::run).
@@ -36,6 +41,7 @@ impl Checked {
         entry: &Image,
         args: [u64; 5],
         budget: Budget,
+        is_native: bool,
     ) -> Result<Finished, Box<Fault>> {
         let lowered = entry.lowered();
         let start = lowered.and_then(|lowered| {
@@ -46,7 +52,7 @@ impl Checked {
             return self.run(machine, images, entry, args, budget);
         };
         let deltas = machine.space.deltas().host_address();
-        let run = Run::new(
+        let mut run = Run::new(
             self,
             images,
             (entry, lowered),
@@ -54,6 +60,7 @@ impl Checked {
             args,
             budget,
         );
+        run.is_native = is_native;
         run.finish(machine, args)
     }
 }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
 use super::super::stack::{Frame, Stack};
+use super::native::Native;
 use super::threaded::{End, Threaded};
 use crate::isa::Reg;
 use crate::lower::{Lowered, Target};
@@ -19,7 +20,7 @@ use crate::vm::memory::SharedBytes;
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
 /// Why operations stop being executed.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// A fault.
     Fault(Box<Fault>),
     /// A tail call led to a program that is not lowered: the checked interpreter goes
@@ -34,7 +35,7 @@ impl From<Box<Fault>> for Stop {
 }
 
 /// A run under way.
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     images: &'a [Arc<Image>],
     /// The program that runs now; a tail call changes it.
     image: &'a Image,
@@ -54,7 +55,7 @@ pub(super) struct Run<'a> {
     /// The host address of [`Space::deltas`](crate::vm::memory::Space::deltas).
     pub deltas: u64,
     /// The operations as cells, where these are what is executed.
-    pub code: Option<&'a Threaded>,
+    pub(super) code: Option<&'a Threaded>,
     /// The instructions that were executed before the operation under way are this many
     /// and as many as its ordinal says.
     pub base: i64,
@@ -65,6 +66,12 @@ pub(super) struct Run<'a> {
     /// The frames that are left when they end, and why they did.
     pub floor: usize,
     pub end: Option<End>,
+    /// Whether machine code is what is executed where a program has it, how many
+    /// instructions the budget had at the start, and how many were left when machine
+    /// code last called or was called.
+    pub is_native: bool,
+    pub granted: i64,
+    pub left: i64,
 }
 
 /// A function under way, and how its caller goes on.
@@ -80,7 +87,7 @@ struct Level<'a> {
 }
 
 /// What to do after an operation.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// Go on with the next one.
     Follow,
     /// Go on at another.
@@ -120,6 +127,9 @@ impl<'a> Run<'a> {
             machine: ptr::null_mut(),
             floor: 0,
             end: None,
+            is_native: false,
+            granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
+            left: 0,
         }
     }
 
@@ -148,7 +158,11 @@ impl<'a> Run<'a> {
         let at = self.push(machine, from, function, from)?;
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
-        match self.thread(machine, at, floor) {
+        let result = match self.native() {
+            Some(native) => native.execute(self, machine, at),
+            None => self.thread(machine, at, floor),
+        };
+        match result {
             Ok(r0) => Ok(r0),
             Err(Stop::Fault(fault)) => Err(fault),
             Err(Stop::Checked) => self.go_on_checked(machine, floor),
@@ -200,7 +214,7 @@ impl<'a> Run<'a> {
     }
 
     /// A call of a function by the operation at `at`.
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         machine: &mut Machine,
         at: Target,
@@ -211,7 +225,7 @@ impl<'a> Run<'a> {
 
     /// The function ends; where its caller goes on, unless that is the run itself or a
     /// helper.
-    pub(super) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
+    pub(crate) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
         let level = self.frames.pop()?;
         self.stack.leave(machine, self.frames.len());
         level.frame.restore(&mut self.regs);
@@ -220,13 +234,23 @@ impl<'a> Run<'a> {
         (self.frames.len() > floor).then_some(level.return_to)
     }
 
+    /// The machine code of the program that runs now, if it is to be executed.
+    pub(crate) fn native(&self) -> Option<&'a dyn Native> {
+        self.image.native().filter(|_| self.is_native)
+    }
+
+    /// How many frames there are.
+    pub(crate) fn depth(&self) -> usize {
+        self.frames.len()
+    }
+
     fn set_program(&mut self, image: &'a Image, lowered: &'a Lowered) {
         (self.image, self.lowered) = (image, lowered);
         self.code = image.threaded();
     }
 
     /// Whether the frame has loops left; one fewer then.
-    pub(super) fn may_loop(&mut self) -> bool {
+    pub(crate) fn may_loop(&mut self) -> bool {
         match self.frames.last_mut() {
             Some(level) if level.frame.loops_left > 0 => {
                 level.frame.loops_left -= 1;
@@ -237,7 +261,7 @@ impl<'a> Run<'a> {
     }
 
     /// `bpf_tail_call(ctx, map, index)`.
-    pub(super) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
+    pub(crate) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
         let [_, context, map, index, ..] = self.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
@@ -271,7 +295,11 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on in the checked interpreter at the start of the image.
-    fn go_on_checked(&mut self, machine: &mut Machine, floor: usize) -> Result<u64, Box<Fault>> {
+    pub(crate) fn go_on_checked(
+        &mut self,
+        machine: &mut Machine,
+        floor: usize,
+    ) -> Result<u64, Box<Fault>> {
         // It may touch all of its frame.
         self.clean(u16::try_from(limits::STACK_SIZE).unwrap_or(u16::MAX));
         let mut run = checked::Run {
@@ -301,7 +329,7 @@ impl<'a> Run<'a> {
     }
 
     /// A call of a helper by the operation at `at`.
-    pub(super) fn call_helper(
+    pub(crate) fn call_helper(
         &mut self,
         machine: &mut Machine,
         at: Target,

@@ -12,7 +12,7 @@ use crate::lower::Target;
 use crate::vm::Machine;
 
 /// Why cells stop being executed.
-pub(in crate::interp::fast) enum End {
+pub(crate) enum End {
     /// The function ended that was entered first.
     Done,
     /// See [`Stop`].

@@ -31,5 +31,5 @@ mod drive;
 mod jump;
 
 pub(in crate::interp) use compile::{Threaded, compile};
-pub(super) use drive::End;
+pub(crate) use drive::End;
 pub(in crate::interp) use drive::holds;
