@@ -1,16 +1,36 @@
-//! All engines give the same answer: every run of the shared corpus on the checked and
-//! on the fast interpreter, and in machine code (`../shared/corpus`; skipped where it is not there).
+//! All engines give the same answer, the interpreters and machine code: on every run
+//! of the shared corpus (`../shared/corpus`; skipped where it is not there), and on
+//! programs that do what is hardest to do alike. In an optimised build
+//! (`cargo test --release --test engines`) it is the threaded form that is tested.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Vm;
+use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
 use bpflab::harness::EngineKind;
+use bpflab::isa::assemble_with;
 use bpflab::object::cases::{Case, Cases};
-use bpflab::program::Program;
-use bpflab::vm::World;
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::{MapType, ProgType};
+use bpflab::util::Pc;
 use bpflab::vm::events::Event;
+use bpflab::vm::{ProgramHandle, World};
+
+/// The engines that are held against the checked interpreter: machine code where this
+/// build makes it for the host.
+const FAST: [EngineKind; 2] = [EngineKind::Interp, EngineKind::Jit];
+
+/// Whether a program runs on the engine that was chosen for it.
+fn is_on(vm: &Vm, program: ProgramHandle, chosen: EngineKind) -> bool {
+    let has_code = EngineKind::default() == EngineKind::Jit;
+    let wanted = match chosen {
+        EngineKind::Jit if !has_code => EngineKind::Interp,
+        chosen => chosen,
+    };
+    vm.engine_of_handle(program) == wanted
+}
 
 fn corpus() -> Option<PathBuf> {
     let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
@@ -44,7 +64,8 @@ fn all_of(program: &Arc<Program>, engine: EngineKind, inputs: &[Event]) -> (Stri
             text += &format!("{key:?}: {:?}\n", map.read(key));
         }
     }
-    (text, vm.engine_of_handle(handles[0]) == engine)
+    let is_on = is_on(&vm, handles[0], engine);
+    (text, is_on)
 }
 
 #[test]
@@ -61,7 +82,7 @@ fn the_corpus_on_all_engines() {
             .map(|run| Event::input(program.prog_type, run.data.0.clone()))
             .collect();
         let (checked, _) = all_of(&program, EngineKind::Checked, &inputs);
-        for engine in [EngineKind::Interp, EngineKind::default()] {
+        for engine in FAST {
             let (fast, is_fast) = all_of(&program, engine, &inputs);
             *counts.entry((engine.name(), is_fast)).or_default() += inputs.len();
             if checked != fast {
@@ -71,7 +92,367 @@ fn the_corpus_on_all_engines() {
     }
     eprintln!("runs on the fast engines: {counts:?}");
     assert!(different.is_empty(), "{}", different.join("\n"));
-    for engine in [EngineKind::Interp, EngineKind::default()] {
+    for engine in FAST {
         assert!(counts[&(engine.name(), true)] >= 400, "{counts:?}");
     }
+}
+
+/// Programs from their text, all of one type; the first one runs, and prog arrays hold
+/// the others by number.
+fn programs(prog_type: ProgType, maps: &[MapDef], texts: &[&str]) -> Vec<Arc<Program>> {
+    let of = |(number, text): (usize, &&str)| {
+        let mut program = Program::new(format!("p{number}"), prog_type, Vec::new());
+        program.maps = maps.into();
+        program.license = "GPL".into();
+        let assembly = assemble_with(text, &program).unwrap();
+        program.insns = assembly.slots;
+        if text.contains("bpf_loop") {
+            give_types(&mut program, &assembly.labels);
+        }
+        Arc::new(program)
+    };
+    texts.iter().enumerate().map(of).collect()
+}
+
+/// Gives the functions of a program with a callback the types that the kernel asks for.
+fn give_types(program: &mut Program, labels: &BTreeMap<String, Pc>) {
+    let mut types = Builder::new();
+    let int = types.int("int", 4, Encoding::Signed);
+    let prototype = types.prototype(int, &[]);
+    let starts = [
+        ("p0", Pc(0)),
+        ("triple", labels["triple"]),
+        ("body", labels["body"]),
+    ];
+    for (name, start) in starts {
+        let ty = types.function(name, prototype, Linkage::Static);
+        let insn_off = start.0;
+        program.func_info.push(FuncInfo { insn_off, ty });
+    }
+    program.btf = Some(types.build().unwrap());
+}
+
+/// What comes of running the first of these programs with a budget, in words. `prepare`
+/// may change the machine.
+fn outcome(
+    programs: &[Arc<Program>],
+    engine: EngineKind,
+    budget: Option<u64>,
+    prepare: fn(&mut Vm),
+) -> String {
+    let mut vm = Vm::with_world(World::default());
+    vm.set_engine(engine);
+    if let Some(budget) = budget {
+        vm.set_budget(budget);
+    }
+    let maps = programs[0].maps.clone();
+    let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
+    let is_array = |map: &&MapDef| map.map_type == MapType::ProgArray;
+    if let Some(array) = maps.iter().find(is_array) {
+        for (slot, handle) in (0..array.max_entries).zip(&handles) {
+            vm.map(&array.name)
+                .unwrap()
+                .set_program(slot, *handle)
+                .unwrap();
+        }
+    }
+    prepare(&mut vm);
+    let packet: Vec<u8> = (1..=64).collect();
+    let outcome = vm.run_handle(handles[0], &Event::packet(packet));
+    let mut text = match outcome {
+        Ok(outcome) => format!("{outcome:?}\n"),
+        Err(error) => format!("{error}\n"),
+    };
+    for (_, map) in vm.machine().maps() {
+        for key in 0u32..4 {
+            text += &format!("{:?}\n", map.read(&key.to_le_bytes()));
+        }
+    }
+    text
+}
+
+/// Checks that the engines agree, and how far the programs got: `end` is in the words.
+#[track_caller]
+fn agree(programs: &[Arc<Program>], end: &str) {
+    agree_when(programs, None, |_| {}, end);
+}
+
+#[track_caller]
+fn agree_when(programs: &[Arc<Program>], budget: Option<u64>, prepare: fn(&mut Vm), end: &str) {
+    let checked = outcome(programs, EngineKind::Checked, budget, prepare);
+    for engine in FAST {
+        let fast = outcome(programs, engine, budget, prepare);
+        assert_eq!(checked, fast, "on {engine}");
+    }
+    assert!(checked.contains(end), "{checked}");
+}
+
+/// The first of these programs is verified and lowered.
+#[track_caller]
+fn is_fast(programs: &[Arc<Program>]) {
+    let mut vm = Vm::with_world(World::default());
+    let handles = vm
+        .load_programs(&programs[0].maps.clone(), programs.to_vec())
+        .unwrap();
+    let verdict = vm.verdict("p0").unwrap();
+    assert!(verdict.accepted, "{}", verdict.message);
+    assert_eq!(vm.engine_of_handle(handles[0]), EngineKind::default());
+}
+
+/// A loop, a function with a frame of its own, a callback, a look-up: something of
+/// everything that counts instructions.
+const BUSY: &str = "
+    r6 = 0
+    r7 = 3
+    again: r1 = r7
+    call triple
+    r6 += r0
+    r7 += -1
+    if r7 != 0 goto again
+    *(u64 *)(r10 - 16) = r6
+    r1 = 2
+    r2 = body ll
+    r3 = r10
+    r3 += -16
+    r4 = 0
+    call bpf_loop
+    r6 = *(u64 *)(r10 - 16)
+    *(u32 *)(r10 - 4) = 1
+    r1 = map[idx:0]
+    r2 = r10
+    r2 += -4
+    call bpf_map_lookup_elem
+    if r0 == 0 goto out
+    lock *(u64 *)(r0 + 0) += r6
+    out: r0 = r6
+    exit
+    triple: *(u64 *)(r10 - 8) = r1
+    r2 = *(u64 *)(r10 - 8)
+    r0 = r2
+    r0 *= 2
+    r0 += r1
+    exit
+    body: r3 = *(u64 *)(r2 + 0)
+    r3 += 100
+    *(u64 *)(r2 + 0) = r3
+    r0 = 0
+    exit";
+
+fn counts() -> MapDef {
+    MapDef::new("counts", MapType::Array, 4, 8, 4)
+}
+
+#[test]
+fn a_budget_ends_at_the_same_instruction() {
+    let busy = programs(ProgType::Xdp, &[counts()], &[BUSY]);
+    is_fast(&busy);
+    agree(&busy, "r0: 218, insns: ");
+    let whole = (1..1000)
+        .find(|budget| {
+            let done = outcome(&busy, EngineKind::Checked, Some(*budget), |_| {});
+            done.contains("r0: 218")
+        })
+        .unwrap();
+    assert!(whole > 60, "{whole}");
+    for budget in 0..whole {
+        agree_when(&busy, Some(budget), |_| {}, "budget");
+    }
+    for budget in [whole, whole + 1, 10 * whole, u64::MAX] {
+        agree_when(&busy, Some(budget), |_| {}, "r0: 218");
+    }
+}
+
+/// The last one's r0 depends on what the first left on the stack, which the frame keeps.
+const JUMPS: &str = "
+    r6 = r1
+    *(u64 *)(r10 - 8) = 5
+    r2 = map[idx:1]
+    r3 = 1
+    call bpf_tail_call
+    r0 = 7
+    exit";
+const LANDS: &str = "
+    r6 = *(u64 *)(r10 - 8)
+    r7 = *(u64 *)(r10 - 64)
+    r0 = r6
+    r0 += r7
+    exit";
+/// The kernel refuses it: it reads a register that nobody wrote.
+const REFUSED: &str = "
+    *(u64 *)(r10 - 512) = 1
+    r0 = r9
+    r0 += 9
+    exit";
+
+fn jumps() -> MapDef {
+    MapDef::new("jumps", MapType::ProgArray, 4, 4, 3)
+}
+
+#[test]
+fn tail_calls_lead_to_the_same_place() {
+    let maps = [counts(), jumps()];
+    let two = programs(ProgType::Xdp, &maps, &[JUMPS, LANDS]);
+    is_fast(&two);
+    agree(&two, "r0: 5, insns: 10");
+    let to_itself = JUMPS.replace("r3 = 1", "r3 = 0");
+    let one = programs(ProgType::Xdp, &maps, &[&to_itself]);
+    agree(&one, "r0: 7, insns: 172");
+}
+
+#[test]
+fn a_tail_call_to_a_program_that_is_not_verified_goes_on_checked() {
+    let maps = [counts(), jumps()];
+    let two = programs(ProgType::Xdp, &maps, &[JUMPS, REFUSED]);
+    is_fast(&two);
+    agree(&two, "r0: 9, insns: 9");
+}
+
+/// The caller of a function that is left by a tail call goes on in its own program.
+#[test]
+fn a_tail_call_in_a_function_comes_back_to_its_caller() {
+    let maps = [counts(), jumps()];
+    let text = "
+        r6 = 1000
+        call inner
+        r0 += r6
+        exit
+        inner: *(u64 *)(r10 - 8) = 5
+        r2 = map[idx:1]
+        r3 = 1
+        call bpf_tail_call
+        r0 = 7
+        exit";
+    for target in [LANDS, REFUSED] {
+        let two = programs(ProgType::Xdp, &maps, &[text, target]);
+        let end = if target == LANDS {
+            "r0: 1005"
+        } else {
+            "r0: 1009"
+        };
+        agree(&two, end);
+    }
+}
+
+#[test]
+fn a_program_that_calls_a_mock_runs_checked() {
+    let text = "call bpf_get_smp_processor_id\nr0 *= 2\nexit";
+    let program = programs(ProgType::Xdp, &[], &[text]);
+    is_fast(&program);
+    let mock = |vm: &mut Vm| {
+        vm.mock_helper("bpf_get_smp_processor_id", |_| Ok(21))
+            .unwrap();
+    };
+    agree_when(&program, None, mock, "r0: 42");
+}
+
+#[test]
+fn every_kind_of_operation() {
+    let text = "
+        r0 = 0
+        r6 = r1
+        r7 = *(u32 *)(r1 + 0)
+        r8 = *(u32 *)(r1 + 4)
+        r9 = r7
+        r9 += 34
+        if r9 > r8 goto out
+        r0 = *(u8 *)(r7 + 13)
+        r1 = *(u16 *)(r7 + 23)
+        r1 = be16 r1
+        r2 = *(u32 *)(r7 + 26)
+        r3 = *(u64 *)(r7 + 1)
+        r4 = *(s8 *)(r7 + 3)
+        r5 = (s16)r3
+        r0 += r1
+        w0 ^= w2
+        r0 -= r3
+        r0 s>>= 3
+        r0 += r4
+        r0 *= r5
+        r0 = -r0
+        w4 = w0
+        w4 s/= 7
+        r0 %= 1000
+        r0 += r4
+        *(u32 *)(r7 + 30) = r0
+        *(u8 *)(r7 + 29) = 255
+        *(u64 *)(r10 - 8) = r0
+        *(u16 *)(r10 - 8) = -2
+        r1 = 3
+        lock *(u64 *)(r10 - 8) += r1
+        r1 = atomic64_fetch_add((u64 *)(r10 - 8), r1)
+        r0 += r1
+        r0 = atomic64_cmpxchg((u64 *)(r10 - 8), r0, r1)
+        r1 = 5
+        r2 = 9 ll
+        if w1 s< w2 goto less
+        r0 = 1
+        less: if r0 & 1 goto out
+        r0 += 2
+        out: r0 &= 0xffff
+        exit";
+    let program = programs(ProgType::Xdp, &[], &[text]);
+    is_fast(&program);
+    agree(&program, "insns: 4");
+}
+
+#[test]
+fn loops_that_may_go_on_end_alike() {
+    let text = "
+        r0 = 0
+        again: r0 += 1
+        if r0 == 100000 goto out
+        may_goto out
+        goto again
+        out: exit";
+    let program = programs(ProgType::Xdp, &[], &[text]);
+    agree(&program, "r0: 100000");
+}
+
+/// A function of the threaded form that keeps its stack would overflow this one.
+#[test]
+fn a_long_run_takes_no_stack() {
+    let run = || {
+        let loops = "
+            r6 = r1
+            r9 = 2000
+            again: r7 = *(u32 *)(r6 + 0)
+            r8 = *(u32 *)(r6 + 4)
+            r1 = r7
+            r1 += 16
+            if r1 > r8 goto out
+            r2 = *(u16 *)(r7 + 3)
+            r2 = be16 r2
+            r3 = *(u64 *)(r7 + 5)
+            r2 += r3
+            *(u8 *)(r7 + 1) = r2
+            *(u64 *)(r10 - 8) = r2
+            r4 = *(s8 *)(r10 - 8)
+            *(u32 *)(r10 - 12) = 1
+            r1 = r4
+            call twice
+            r2 = r10
+            r2 += -12
+            r1 = map[idx:0]
+            call bpf_map_lookup_elem
+            if r0 == 0 goto out
+            r5 = 3
+            r5 = atomic64_fetch_add((u64 *)(r0 + 0), r5)
+            r5 s/= 7
+            *(u64 *)(r0 + 0) = r5
+            r9 -= 1
+            if r9 s> 0 goto again
+            r0 = 77
+            exit
+            out: r0 = 1
+            exit
+            twice: r0 = r1
+            r0 <<= 1
+            exit";
+        let program = programs(ProgType::Xdp, &[counts()], &[loops]);
+        is_fast(&program);
+        outcome(&program, EngineKind::Interp, None, |_| {})
+    };
+    let small = std::thread::Builder::new().stack_size(256 << 10);
+    let outcome = small.spawn(run).unwrap().join().unwrap();
+    assert!(outcome.contains("r0: 77, insns: "), "{outcome}");
 }

@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
         args: [u64; 5],
         budget: Budget,
     ) -> Self {
-        Self {
+        let mut run = Self {
             images,
             image,
             lowered,
@@ -130,7 +130,9 @@ impl<'a> Run<'a> {
             is_native: false,
             granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
             left: 0,
-        }
+        };
+        run.set_limit();
+        run
     }
 
     /// Runs it.
@@ -245,8 +247,11 @@ impl<'a> Run<'a> {
     }
 
     fn set_program(&mut self, image: &'a Image, lowered: &'a Lowered) {
-        (self.image, self.lowered) = (image, lowered);
-        self.code = image.threaded();
+        if !ptr::eq(self.image, image) {
+            (self.image, self.lowered) = (image, lowered);
+            self.code = image.threaded();
+            self.set_limit();
+        }
     }
 
     /// Whether the frame has loops left; one fewer then.
@@ -269,11 +274,11 @@ impl<'a> Run<'a> {
             return Ok(Next::Follow);
         };
         self.tail_calls += 1;
-        self.image = image;
         let lowered = image
             .lowered()
             .filter(|lowered| lowered.may_start(machine, context).is_some());
         let Some(lowered) = lowered else {
+            self.image = image;
             return Err(Stop::Checked);
         };
         self.set_program(image, lowered);

@@ -40,6 +40,18 @@ impl Deltas {
     }
 }
 
+impl Deltas {
+    /// The region at an address goes by another one of the same slot.
+    fn follow(&self, from: Address, to: Address) {
+        let at = 8 * usize::from(from.region());
+        let delta = self.0.load(at, 8).filter(|delta| *delta != 0);
+        if let Some(delta) = delta {
+            let host = delta.wrapping_add(from.register());
+            let _ = self.0.store(at, 8, host.wrapping_sub(to.register()));
+        }
+    }
+}
+
 /// A live region, to be changed.
 #[derive(Debug)]
 pub struct RegionMut<'a> {
@@ -176,10 +188,9 @@ impl Space {
         match self.slots.get_mut(usize::from(address.region())) {
             Some(slot) => {
                 slot.generation = (slot.generation + 1) % Address::GENERATIONS;
-                let address = Address::new(address.region(), slot.generation);
-                self.deltas
-                    .set(address, Some(&slot.region).filter(|_| slot.live));
-                address
+                let renewed = Address::new(address.region(), slot.generation);
+                self.deltas.follow(address, renewed);
+                renewed
             }
             None => address,
         }

@@ -4,8 +4,9 @@
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
 use super::super::run::{Next, Run};
-use super::cell::{Cell, Handler, Regs};
+use super::cell::{Cell, Handler, Regs, by_dst};
 use super::drive::End;
+use crate::vm::memory::{Address, PointerField};
 
 /// Does what the operation says, whichever it is.
 ///
@@ -84,13 +85,7 @@ pub(super) unsafe fn call_helper(
 #[inline(never)]
 unsafe fn call(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) -> bool {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let (run, machine, helper) = unsafe {
-        (
-            &mut *run,
-            &mut *(*run).machine,
-            u16::from((*cell).dst) | u16::from((*cell).src) << 8,
-        )
-    };
+    let (run, machine, helper) = unsafe { (&mut *run, &mut *(*run).machine, (*cell).number()) };
     run.spill(Regs(a, b, c, d));
     let at = run.index(cell);
     run.set_executed(at);
@@ -104,6 +99,138 @@ unsafe fn call(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: 
             false
         }
     }
+}
+
+/// Calls a function of the program.
+///
+/// # Safety
+/// As of [`Handler`]; the cell is a call of a function.
+pub(super) unsafe fn call_function(
+    cell: *const Cell,
+    run: *mut Run<'_>,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let next = enter(cell, run, a, b, c, d);
+        if !next.is_null() {
+            (*run).reload().go(next, run)
+        }
+    }
+}
+
+/// The first cell of the function; null where there is none to go on with.
+///
+/// # Safety
+/// As of [`call_function`].
+#[inline(never)]
+unsafe fn enter(
+    cell: *const Cell,
+    run: *mut Run<'_>,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+) -> *const Cell {
+    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    let (run, machine, function) = unsafe { (&mut *run, &mut *(*run).machine, (*cell).number()) };
+    run.spill(Regs(a, b, c, d));
+    let at = run.index(cell);
+    run.set_executed(at);
+    match run.call(machine, at, function) {
+        Ok(to) => run.go_on(to),
+        Err(stop) => run.end(End::Stop(stop)),
+    }
+}
+
+/// Ends a function.
+///
+/// # Safety
+/// As of [`Handler`].
+pub(super) unsafe fn exit(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) {
+    // SAFETY: the caller's.
+    unsafe {
+        let next = leave(cell, run, a, b, c, d);
+        if !next.is_null() {
+            (*run).reload().go(next, run)
+        }
+    }
+}
+
+/// Where the caller goes on; null at the end.
+///
+/// # Safety
+/// As of [`Handler`].
+#[inline(never)]
+unsafe fn leave(
+    cell: *const Cell,
+    run: *mut Run<'_>,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+) -> *const Cell {
+    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
+    run.spill(Regs(a, b, c, d));
+    run.set_executed(run.index(cell));
+    let floor = run.floor;
+    match run.exit(machine, floor) {
+        Some(back) => run.go_on(back),
+        None => run.end(End::Done),
+    }
+}
+
+/// Loads a pointer of the context.
+///
+/// # Safety
+/// As of [`Handler`]; the cell is such a load.
+pub(super) unsafe fn load_pointer<const D: u8>(
+    cell: *const Cell,
+    run: *mut Run<'_>,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+) {
+    let mut regs = Regs(a, b, c, d);
+    // SAFETY: the caller's.
+    unsafe {
+        match pointer(cell, run) {
+            Some(value) => {
+                regs.set::<D>(run, (*cell).dst, value);
+                regs.go(cell.add(1), run)
+            }
+            None => generic(cell, run, a, b, c, d),
+        }
+    }
+}
+
+/// The pointer, if it is one.
+///
+/// # Safety
+/// As of [`load_pointer`].
+#[inline(never)]
+unsafe fn pointer(cell: *const Cell, run: *mut Run<'_>) -> Option<u64> {
+    // SAFETY: the caller's: nobody else refers to the run and its machine.
+    let (run, machine, cell) = unsafe { (&*run, &*(*run).machine, &*cell) };
+    let context = machine
+        .space
+        .region(Address::from_register(run.context_address)?)?;
+    let is_it = |field: &&PointerField| {
+        u64::from(field.offset) == cell.imm && field.size == cell.jump.cast_unsigned()
+    };
+    context.pointers.iter().find(is_it).map(|field| field.value)
+}
+
+static LOAD_POINTER: [Handler; 5] = by_dst!(load_pointer);
+
+/// The function of an [`Op::LoadPointer`](crate::lower::Op::LoadPointer).
+pub(super) fn load_pointer_handler(dst: u8) -> Option<Handler> {
+    LOAD_POINTER.get(usize::from(dst)).copied()
 }
 
 /// The function of any operation.

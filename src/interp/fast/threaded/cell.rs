@@ -27,6 +27,19 @@ pub(super) struct Cell {
     pub src: u8,
 }
 
+impl Cell {
+    /// The number of a helper or function, in place of registers.
+    pub fn number(&self) -> u16 {
+        u16::from_le_bytes([self.dst, self.src])
+    }
+
+    /// The same with such a number.
+    pub fn with_number(self, number: u16) -> Self {
+        let [dst, src] = number.to_le_bytes();
+        Self { dst, src, ..self }
+    }
+}
+
 /// Where an operand is: 0 to 3 a register of the host, or one of these.
 pub(super) const IN_MEMORY: u8 = 4;
 /// See [`IN_MEMORY`]: in the cell.

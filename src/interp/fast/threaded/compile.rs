@@ -4,7 +4,7 @@
 
 use super::access::{CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, load_handler, store_handler};
 use super::alu::{alu_handler, endian_handler, load_imm_handler};
-use super::call::{GENERIC, call_helper};
+use super::call::{GENERIC, call_function, call_helper, exit, load_pointer_handler};
 use super::cell::{CONSTANT, Cell, IN_MEMORY};
 use super::jump::{branch_handler, jump_handler};
 use crate::isa::{Operand, Reg, sign_extend32};
@@ -189,15 +189,25 @@ impl Compiler<'_> {
                     ..self.jump(self.operands(dst, src), target)?
                 }
             }
-            Op::CallHelper { helper } => {
-                let [dst, src] = helper.to_le_bytes();
-                Cell {
-                    handler: call_helper,
-                    dst,
-                    src,
-                    ..base
-                }
-            }
+            Op::LoadPointer { size, dst, off } => Cell {
+                handler: load_pointer_handler(self.place(dst))?,
+                imm: off.into(),
+                jump: size.bytes().into(),
+                dst: dst.number(),
+                ..base
+            },
+            Op::CallHelper { helper } => Cell {
+                handler: call_helper,
+                ..base.with_number(helper)
+            },
+            Op::CallFunction { function } => Cell {
+                handler: call_function,
+                ..base.with_number(function)
+            },
+            Op::Exit => Cell {
+                handler: exit,
+                ..base
+            },
             _ => return None,
         })
     }

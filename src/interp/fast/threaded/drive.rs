@@ -61,6 +61,10 @@ impl Run<'_> {
     pub(super) fn set_base(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
         self.base = self.executed.cast_signed().wrapping_sub(ordinal);
+    }
+
+    /// Makes the limit right for the program that is run.
+    pub(in crate::interp::fast) fn set_limit(&mut self) {
         let budget = i64::try_from(self.budget.0).unwrap_or(i64::MAX);
         let len = i64::try_from(self.lowered.program().insns.len()).unwrap_or(i64::MAX);
         self.limit = budget.saturating_sub(len.saturating_mul(LONGEST));
@@ -140,7 +144,9 @@ pub(in crate::interp) fn holds() -> bool {
             return false;
         }
         let (mut first, mut last) = (0, 0);
-        probe(CALLS, &mut first, &mut last, 0, 0, 0);
+        // Not known to the compiler, so that it makes no loop of it.
+        let itself = std::hint::black_box(Probe(probe));
+        probe(&itself, CALLS, &mut first, &mut last, 0, 0);
         first == last
     })
 }
@@ -148,18 +154,19 @@ pub(in crate::interp) fn holds() -> bool {
 /// How many calls are tried.
 const CALLS: u64 = 16;
 
-/// Calls itself in tail position as cells do, and notes where the stack is.
+/// A function that calls another one in tail position, as those of cells do.
+struct Probe(fn(&Self, u64, &mut usize, &mut usize, u64, u64));
+
+/// Calls itself and notes where the stack is at the first and at the last call.
 #[inline(never)]
-fn probe(left: u64, first: &mut usize, last: &mut usize, a: u64, b: u64, c: u64) {
+fn probe(itself: &Probe, left: u64, first: &mut usize, last: &mut usize, a: u64, b: u64) {
     note(if left == CALLS {
         &mut *first
     } else {
         &mut *last
     });
     if left > 0 {
-        // Not known at compile time, so that it does not become a loop.
-        let next: fn(u64, &mut usize, &mut usize, u64, u64, u64) = std::hint::black_box(probe);
-        next(left - 1, first, last, b, c, a)
+        (itself.0)(itself, left - 1, first, last, b, a);
     }
 }
 
