@@ -91,6 +91,11 @@ pub(super) mod shims {
         calls::step(run, at)
     }
 
+    /// The pointer that a field of the context loads as; 0 where it is none.
+    pub extern "C" fn pointer(run: *const Run<'_>, off: u32, size: u32) -> u64 {
+        calls::pointer(run, off, size).unwrap_or(0)
+    }
+
     /// Calls a helper.
     pub extern "C" fn helper(run: *mut Run<'_>, at: Target, helper: u32) -> u32 {
         calls::helper(run, at, helper).map_or(STOPPED, |()| DONE)
@@ -127,6 +132,8 @@ pub(super) const GO_TO: u32 = 2;
 pub(super) const ENDS: u32 = 3;
 
 mod calls {
+    use crate::vm::memory::Address;
+
     use super::{DONE, ENDS, End, FOLLOW, GO_TO, Machine, Next, Run, STOPPED, Stop, Target};
 
     /// Lets `f` work on the run, with the count of instructions in its form, and keeps
@@ -161,6 +168,15 @@ mod calls {
             Some(Next::Exit) => ENDS,
             None => STOPPED,
         }
+    }
+
+    pub(super) fn pointer(run: *const Run<'_>, off: u32, size: u32) -> Option<u64> {
+        // SAFETY: as in `with`.
+        let (run, machine) = unsafe { (&*run, &*(*run).machine) };
+        let context = Address::from_register(run.context_address)?;
+        let fields = &machine.space.region(context)?.pointers;
+        let field = fields.iter().find(|f| f.offset == off && f.size == size);
+        field.map(|field| field.value)
     }
 
     pub(super) fn helper(run: *mut Run<'_>, at: Target, helper: u32) -> Option<()> {

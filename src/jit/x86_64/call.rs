@@ -4,7 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
 use super::regs::{FIRST, LEFT, RUN, SECOND, host};
-use crate::isa::Reg;
+use crate::isa::{Reg, Size};
 use crate::jit::runtime::{ENDS, FOLLOW, GO_TO, shims};
 use crate::lower::{Op, Target};
 
@@ -50,6 +50,31 @@ impl Emitter<'_> {
         let bail = self.stub(Stub::Bail(at + 1));
         self.hear_left(self.counts.before(at + 1));
         asm!(self ; js =>bail);
+    }
+
+    /// `dst` = the pointer that a field of the context loads as.
+    pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) -> bool {
+        let Some(dst) = host(dst) else {
+            return false;
+        };
+        self.spill(&SCRATCH);
+        asm!(self
+            ; mov [Rq(RUN) + Self::left()], Rq(LEFT)
+            ; mov rdi, Rq(RUN)
+            ; mov esi, i32::from(off)
+            ; mov edx, i32::from(size.bytes())
+        );
+        self.call_host(shims::pointer as *const () as usize);
+        asm!(self ; mov Rq(FIRST), rax);
+        self.reload(&SCRATCH);
+        let judged = self.stub(Stub::Step(at));
+        asm!(self
+            ; mov Rq(LEFT), [Rq(RUN) + Self::left()]
+            ; test Rq(FIRST), Rq(FIRST)
+            ; jz =>judged
+            ; mov Rq(dst), Rq(FIRST)
+        );
+        true
     }
 
     /// A call of a helper.

@@ -83,9 +83,10 @@ impl Emitter<'_> {
                 place,
                 src,
             } => has_code = self.atomic(at, op, width, place, src),
-            Op::LoadPointer { .. } | Op::LoadPacket { .. } | Op::MayGoto { .. } => {
-                has_code = false;
+            Op::LoadPointer { size, dst, off } => {
+                has_code = self.load_pointer(at, size, dst, off);
             }
+            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
