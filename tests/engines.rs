@@ -456,3 +456,142 @@ fn a_long_run_takes_no_stack() {
     let outcome = small.spawn(run).unwrap().join().unwrap();
     assert!(outcome.contains("r0: 77, insns: "), "{outcome}");
 }
+
+/// Programs made up of everything that computes, each of them valid.
+mod made_up {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn register() -> impl Strategy<Value = u8> {
+        0u8..10
+    }
+
+    fn constant() -> impl Strategy<Value = i32> {
+        prop_oneof![any::<i32>(), -2..3i32, Just(i32::MIN), Just(i32::MAX)]
+    }
+
+    /// A constant or a register, `w` or `r`.
+    fn operand(letter: char) -> impl Strategy<Value = String> {
+        prop_oneof![
+            constant().prop_map(|value| value.to_string()),
+            register().prop_map(move |reg| format!("{letter}{reg}")),
+        ]
+    }
+
+    fn letter() -> impl Strategy<Value = char> {
+        prop_oneof![Just('r'), Just('w')]
+    }
+
+    fn arithmetic() -> impl Strategy<Value = String> {
+        const SYMBOLS: &[&str] = &["+=", "-=", "*=", "|=", "&=", "^=", "="];
+        (letter(), register(), prop::sample::select(SYMBOLS))
+            .prop_flat_map(|(letter, dst, symbol)| {
+                operand(letter).prop_map(move |src| format!("{letter}{dst} {symbol} {src}"))
+            })
+            .boxed()
+    }
+
+    /// The verifier refuses constants of zero, and shifts that are too wide.
+    fn shift_or_division() -> impl Strategy<Value = String> {
+        const SYMBOLS: &[&str] = &["<<=", ">>=", "s>>=", "/=", "%=", "s/=", "s%="];
+        let src = prop_oneof![
+            (1..31i32).prop_map(|value| value.to_string()),
+            register().prop_map(|reg| format!("r{reg}")),
+        ];
+        (letter(), register(), prop::sample::select(SYMBOLS), src).prop_map(
+            |(letter, dst, symbol, src)| {
+                let src = src.replace('r', &letter.to_string());
+                format!("{letter}{dst} {symbol} {src}")
+            },
+        )
+    }
+
+    fn other() -> impl Strategy<Value = String> {
+        (0..9u8, register(), register()).prop_map(|(kind, dst, src)| match kind {
+            0 => format!("r{dst} = -r{dst}"),
+            1 => format!("w{dst} = -w{dst}"),
+            2 => format!("r{dst} = (s8)r{src}"),
+            3 => format!("r{dst} = (s32)r{src}"),
+            4 => format!("w{dst} = (s16)w{src}"),
+            5 => format!("r{dst} = be16 r{dst}"),
+            6 => format!("r{dst} = be64 r{dst}"),
+            7 => format!("r{dst} = le32 r{dst}"),
+            _ => format!("r{dst} = bswap32 r{dst}"),
+        })
+    }
+
+    /// The stack's first 64 bytes have been written.
+    fn memory() -> impl Strategy<Value = String> {
+        (0..8u8, 1..8i32, register(), constant()).prop_map(|(kind, slot, reg, imm)| {
+            let off = 8 * slot;
+            match kind {
+                0 => format!("*(u64 *)(r10 - {off}) = r{reg}"),
+                1 => format!("*(u32 *)(r10 - {off}) = {imm}"),
+                2 => format!("*(u8 *)(r10 - {off}) = r{reg}"),
+                3 => format!("r{reg} = *(u64 *)(r10 - {off})"),
+                4 => format!("r{reg} = *(u16 *)(r10 - {off})"),
+                5 => format!("r{reg} = *(s8 *)(r10 - {off})"),
+                6 => format!("lock *(u64 *)(r10 - {off}) += r{reg}"),
+                _ => format!("r{reg} = atomic64_xchg((u64 *)(r10 - {off}), r{reg})"),
+            }
+        })
+    }
+
+    /// Over one to four of the lines that follow.
+    fn branch() -> impl Strategy<Value = String> {
+        const SYMBOLS: &[&str] = &[
+            "==", "!=", "<", "<=", ">", ">=", "s<", "s<=", "s>", "s>=", "&",
+        ];
+        (letter(), register(), prop::sample::select(SYMBOLS), 1..4u8).prop_flat_map(
+            |(letter, dst, symbol, over)| {
+                operand(letter)
+                    .prop_map(move |src| format!("if {letter}{dst} {symbol} {src} goto pc+{over}"))
+            },
+        )
+    }
+
+    /// A program that ends in mixing all registers.
+    fn text() -> impl Strategy<Value = String> {
+        let line = prop_oneof![
+            4 => arithmetic(),
+            2 => shift_or_division(),
+            2 => other(),
+            2 => memory(),
+            2 => branch(),
+        ];
+        let values = prop::collection::vec(any::<u64>(), 10);
+        (values, prop::collection::vec(line, 1..40)).prop_map(|(values, lines)| {
+            let mut text = String::new();
+            for (reg, value) in values.iter().enumerate() {
+                text += &format!("r{reg} = {value} ll\n");
+            }
+            for slot in 1..8 {
+                text += &format!("*(u64 *)(r10 - {}) = r{slot}\n", 8 * slot);
+            }
+            text += &lines.join("\n");
+            // What a branch at the end goes over.
+            text += "\nr9 += 1\nr9 += 2\nr9 += 4\nr9 += 8\n";
+            for reg in 1..10 {
+                text += &format!("r0 *= 31\nr0 ^= r{reg}\n");
+            }
+            text + "exit"
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn valid_programs_run_alike(text in text()) {
+            let program = programs(ProgType::Xdp, &[], &[&text]);
+            let mut vm = Vm::with_world(World::default());
+            vm.load_programs(&[], program.clone()).unwrap();
+            let verdict = vm.verdict("p0").unwrap().clone();
+            prop_assert!(verdict.accepted, "{}\n{text}", verdict.message);
+            let checked = outcome(&program, EngineKind::Checked, None, |_| {});
+            let fast = outcome(&program, EngineKind::Interp, None, |_| {});
+            prop_assert_eq!(checked, fast);
+        }
+    }
+}

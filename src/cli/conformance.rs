@@ -59,6 +59,13 @@ impl Display for Result64 {
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    if arguments.engine != Engine::Checked {
+        return Err(Failure::with(
+            Exit::Unavailable,
+            "the suite's programs get bare memory, which is no context of a verified program: \
+             --engine checked runs them",
+        ));
+    }
     let memory = parse_hex(&arguments.memory)
         .map_err(|error| Failure::bad(format!("the memory: {error}")))?;
     let mut text = String::new();

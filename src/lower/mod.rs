@@ -23,6 +23,8 @@ mod context;
 mod lowered;
 mod op;
 mod place;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 use bitflags::bitflags;

@@ -79,7 +79,7 @@ impl Reject {
     /// and the kernel might take it.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        self.message().ends_with("not supported by bpflab yet")
+        self.message().contains("not supported by bpflab")
     }
 
     /// The instruction at fault; none where the fault is the program's as a whole.

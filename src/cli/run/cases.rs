@@ -61,7 +61,7 @@ pub(super) fn run(
             count.without_runs += 1;
             continue;
         }
-        for row in runs(&mut cases, &case, world.clone()) {
+        for row in runs(&mut cases, &case, world.clone(), arguments) {
             count.show(row, printer)?;
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn run(
 
 /// Runs a case: its program is loaded once, and finds its maps in each run as the one
 /// before left them.
-fn runs(cases: &mut Cases, case: &Case, world: World) -> Vec<CaseRow> {
+fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> Vec<CaseRow> {
     let id = Some(name(case));
     // Nothing that runs asks for BTF: a case without its file runs like the others.
     let known = cases.program(case).or_else(|error| {
@@ -102,6 +102,9 @@ fn runs(cases: &mut Cases, case: &Case, world: World) -> Vec<CaseRow> {
     };
     let prog_type = program.prog_type;
     let mut vm = Vm::with_world(world);
+    if let Some(engine) = arguments.engine {
+        vm.set_engine(engine.into());
+    }
     let loaded = vm.load_programs(&program.maps.clone(), vec![program]);
     let handle = match loaded.as_deref() {
         Ok([handle, ..]) => *handle,

@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn every_size_at_every_place() {
         let bytes = SharedBytes::zeroed(16);
-        for size in Size::ALL {
+        for &size in Size::ALL {
             for at in 0..8 {
                 let (host, number) = (bytes.host_address() + at, 0x8877_6655_4433_2211);
                 let place = usize::try_from(at).unwrap();
@@ -194,12 +194,12 @@ mod tests {
                 bytes.clear();
                 // SAFETY: 8 bytes at most from the first 8 of 16; nobody else is there.
                 unsafe {
-                    store_shared(host, *size, number);
-                    assert_eq!(load_shared(host, *size), number & size.max());
-                    assert_eq!(bytes.load(place, len), Some(number & size.max()));
-                    store_own(host, *size, !number);
-                    assert_eq!(load_own(host, *size), !number & size.max());
-                    assert_eq!(bytes.load(place, len), Some(!number & size.max()));
+                    store_shared(host, size, number);
+                    assert_eq!(load_shared(host, size), number & Size::max(size));
+                    assert_eq!(bytes.load(place, len), Some(number & Size::max(size)));
+                    store_own(host, size, !number);
+                    assert_eq!(load_own(host, size), !number & Size::max(size));
+                    assert_eq!(bytes.load(place, len), Some(!number & Size::max(size)));
                 }
             }
         }

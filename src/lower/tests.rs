@@ -1,0 +1,254 @@
+//! What becomes of instructions, with each pass and without it.
+
+use std::sync::Arc;
+
+use super::{Bindings, LowerError, Lowered, Op, Order, Passes, Place, lower};
+use crate::isa::{Operand, Reg, Size, assemble_with};
+use crate::program::{MapDef, Program};
+use crate::spec::{MapType, ProgType};
+use crate::util::Pc;
+use crate::verifier::{Options, verify};
+use crate::vm::memory::Region;
+use crate::vm::{Machine, World, maps};
+
+/// Lowers a program of this text that has these maps.
+fn lowered(text: &str, defs: &[MapDef], passes: Passes) -> Result<Lowered, LowerError> {
+    let mut program = Program::new("p", ProgType::Xdp, Vec::new());
+    program.maps = defs.into();
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    bound(program, defs, passes)
+}
+
+/// Lowers a program for a machine that has maps of these definitions in place of its
+/// own.
+fn bound(program: Program, defs: &[MapDef], passes: Passes) -> Result<Lowered, LowerError> {
+    let verified = verify(&Arc::new(program), &Options::default())
+        .outcome
+        .unwrap();
+    let mut machine = Machine::new(World::default());
+    let maps: Vec<_> = defs
+        .iter()
+        .map(|def| machine.add_map(maps::create(def, 1).unwrap()).unwrap())
+        .collect();
+    let functions = machine.space.insert(Region::opaque("functions")).unwrap();
+    let bindings = Bindings {
+        machine: &machine,
+        maps: &maps,
+        functions,
+    };
+    lower(&verified, bindings, passes)
+}
+
+fn ops(text: &str, passes: Passes) -> Vec<Op> {
+    let counts = MapDef::new("counts", MapType::Array, 4, 8, 4);
+    let lowered = lowered(text, &[counts], passes).unwrap();
+    assert_eq!(lowered.ops().len(), lowered.pcs.len());
+    lowered.ops().to_vec()
+}
+
+/// Where the loads of a program go.
+fn places(text: &str, passes: Passes) -> Vec<Place> {
+    let places = ops(text, passes).into_iter().filter_map(|op| match op {
+        Op::Load { place, .. } => Some(place),
+        _ => None,
+    });
+    places.collect()
+}
+
+const fn checked(base: Reg, off: i16) -> Place {
+    Place::Checked { base, off }
+}
+
+#[test]
+fn dead_code_goes_and_decided_branches_are_jumps() {
+    let text = "r1 = 1
+        if r1 == 1 goto there
+        r0 = 5
+        exit
+        there: r0 = 1
+        if r1 == 2 goto never
+        exit
+        never: r0 = 2
+        exit";
+    let kept = ops(text, Passes::DEAD_CODE);
+    assert_eq!(kept.len(), 5);
+    assert_eq!(kept[1], Op::Jump { target: 2 });
+    assert_eq!(kept[3], Op::Jump { target: 4 });
+    assert_eq!(kept[4], Op::Exit);
+    let whole = ops(text, Passes::empty());
+    assert_eq!(whole.len(), 9);
+    assert!(matches!(whole[1], Op::JumpIf { target: 4, .. }));
+}
+
+#[test]
+fn positions_and_counts_survive_what_is_gone() {
+    let text = "r1 = 1 ll
+        if r1 == 1 goto there
+        r0 = 5
+        there: r0 = 1
+        exit";
+    let lowered = lowered(text, &[], Passes::all()).unwrap();
+    let at: Vec<_> = (0..4)
+        .map(|op| (lowered.pc(op), lowered.ordinal(op)))
+        .collect();
+    assert_eq!(at, [(Pc(0), 0), (Pc(2), 1), (Pc(4), 3), (Pc(5), 4)]);
+    assert_eq!(lowered.op_at(Pc(4)), Some(2));
+    assert_eq!(lowered.op_at(Pc(3)), None);
+}
+
+#[test]
+fn the_functions_own_stack_is_the_frame() {
+    let text = "r1 = 7
+        r2 = r10
+        r2 += -16
+        *(u64 *)(r2 + 8) = r1
+        r0 = *(u64 *)(r10 - 8)
+        exit";
+    assert_eq!(places(text, Passes::STACK), [Place::Stack { off: -8 }]);
+    assert_eq!(places(text, !Passes::STACK), [checked(Reg::R10, -8)]);
+    assert_eq!(
+        ops(text, Passes::STACK)[3],
+        Op::Store {
+            size: Size::Dw,
+            place: Place::Stack { off: -8 },
+            src: Operand::Reg(Reg::R1),
+            order: Order::Relaxed,
+        }
+    );
+    let lowered = lowered(text, &[], Passes::all()).unwrap();
+    assert_eq!(lowered.functions()[0].stack, 8);
+}
+
+#[test]
+fn a_callers_stack_is_found_in_the_table() {
+    let text = "*(u64 *)(r10 - 8) = 5
+        r1 = r10
+        r1 += -8
+        call read
+        exit
+        read: r0 = *(u64 *)(r1 + 0)
+        exit";
+    let table = Place::Table {
+        base: Reg::R1,
+        off: 0,
+    };
+    assert_eq!(places(text, Passes::all()), [table]);
+    assert_eq!(places(text, !Passes::TABLE), [checked(Reg::R1, 0)]);
+    let lowered = lowered(text, &[], Passes::all()).unwrap();
+    let starts: Vec<_> = lowered
+        .functions()
+        .iter()
+        .map(|f| (f.start, f.entry))
+        .collect();
+    assert_eq!(starts, [(Pc(0), 0), (Pc(5), 5)]);
+    assert_eq!(lowered.ops()[3], Op::CallFunction { function: 1 });
+    assert_eq!(lowered.function_at(Pc(5)), Some(1));
+}
+
+const PACKET: &str = "r2 = *(u32 *)(r1 + 0)
+    r3 = *(u32 *)(r1 + 4)
+    r4 = *(u32 *)(r1 + 12)
+    r0 = r2
+    r0 += 1
+    if r0 > r3 goto out
+    r0 = *(u8 *)(r2 + 0)
+    exit
+    out: r0 = 0
+    exit";
+
+#[test]
+fn the_context_is_its_bytes_and_its_pointers_are_looked_up() {
+    let packet = Place::Packet {
+        base: Reg::R2,
+        off: 0,
+    };
+    let loads = places(PACKET, Passes::all());
+    assert_eq!(loads, [Place::Context { off: 12 }, packet]);
+    assert_eq!(
+        ops(PACKET, Passes::CONTEXT)[..2],
+        [(Reg::R2, 0), (Reg::R3, 4)].map(|(dst, off)| Op::LoadPointer {
+            size: Size::W,
+            dst,
+            off
+        })
+    );
+    let without: Vec<_> = [0, 4, 12].map(|off| checked(Reg::R1, off)).into();
+    assert_eq!(places(PACKET, !Passes::CONTEXT)[..3], without);
+}
+
+/// Whoever runs it holds the context against this, whichever passes there were.
+#[test]
+fn what_a_program_asks_of_its_context_is_known() {
+    for passes in [Passes::all(), Passes::empty()] {
+        let lowered = lowered(PACKET, &[], passes).unwrap();
+        assert_eq!(lowered.context().len, 16);
+        assert_eq!(lowered.context().pointers, [(0, 4, false), (4, 4, false)]);
+    }
+}
+
+const LOOKUP: &str = "*(u32 *)(r10 - 4) = 1
+    r1 = map[idx:0]
+    r2 = r10
+    r2 += -4
+    call bpf_map_lookup_elem
+    if r0 == 0 goto out
+    r0 = *(u64 *)(r0 + 0)
+    out: exit";
+
+#[test]
+fn values_of_a_map_are_where_the_map_has_them() {
+    let value = Place::MapValue {
+        base: Reg::R0,
+        off: 0,
+        map: 0,
+    };
+    assert_eq!(places(LOOKUP, Passes::all()), [value]);
+    assert_eq!(places(LOOKUP, !Passes::MAP_VALUE), [checked(Reg::R0, 0)]);
+    let array = MapDef::new("counts", MapType::Array, 4, 8, 4);
+    let lowered = lowered(LOOKUP, &[array], Passes::all()).unwrap();
+    let map = &lowered.maps()[0];
+    let slab = map.map.slab().unwrap();
+    let address = slab.values().host_address().wrapping_sub(map.delta);
+    assert_eq!(address >> 63, 1, "an address of the machine");
+    assert_eq!(lowered.helpers().len(), 1);
+}
+
+/// Its elements may be gone when they are accessed: the checked access tells.
+#[test]
+fn a_map_whose_elements_the_program_deletes_is_accessed_checked() {
+    let delete = "r6 = *(u64 *)(r0 + 0)
+        r1 = map[idx:0]
+        r2 = r10
+        r2 += -4
+        call bpf_map_delete_elem
+        r0 = r6
+        out: exit";
+    let text = LOOKUP.replace("r0 = *(u64 *)(r0 + 0)\n    out: exit", delete);
+    let hash = MapDef::new("counts", MapType::Hash, 4, 8, 4);
+    let place = |text: &str| {
+        let lowered = lowered(text, std::slice::from_ref(&hash), Passes::all()).unwrap();
+        lowered.ops().iter().find_map(|op| match op {
+            Op::Load { place, .. } => Some(*place),
+            _ => None,
+        })
+    };
+    assert_eq!(place(&text), Some(checked(Reg::R0, 0)));
+    assert!(matches!(place(LOOKUP), Some(Place::MapValue { .. })));
+}
+
+#[test]
+fn a_map_of_another_shape_is_refused() {
+    let mut program = Program::new("p", ProgType::Xdp, Vec::new());
+    let def = MapDef::new("counts", MapType::Array, 4, 8, 4);
+    program.maps = [def.clone()].into();
+    program.insns = assemble_with(LOOKUP, &program).unwrap().slots;
+    for (value_size, entries) in [(4, 4), (8, 3)] {
+        let other = MapDef {
+            value_size,
+            max_entries: entries,
+            ..def.clone()
+        };
+        let result = bound(program.clone(), &[other], Passes::all());
+        assert_eq!(result.err(), Some(LowerError::Map(Pc(1))));
+    }
+}
