@@ -590,8 +590,10 @@ mod made_up {
             let verdict = vm.verdict("p0").unwrap().clone();
             prop_assert!(verdict.accepted, "{}\n{text}", verdict.message);
             let checked = outcome(&program, EngineKind::Checked, None, |_| {});
-            let fast = outcome(&program, EngineKind::Interp, None, |_| {});
-            prop_assert_eq!(checked, fast);
+            for engine in super::FAST {
+                let fast = outcome(&program, engine, None, |_| {});
+                prop_assert_eq!(&checked, &fast, "on {}", engine);
+            }
         }
     }
 }
