@@ -590,7 +590,7 @@ mod made_up {
             let verdict = vm.verdict("p0").unwrap().clone();
             prop_assert!(verdict.accepted, "{}\n{text}", verdict.message);
             let checked = outcome(&program, EngineKind::Checked, None, |_| {});
-            for engine in super::FAST {
+            for engine in FAST {
                 let fast = outcome(&program, engine, None, |_| {});
                 prop_assert_eq!(&checked, &fast, "on {}", engine);
             }

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::fast::{Native, Threaded, compile, holds};
+use super::fast::{Threaded, compile, holds};
+use super::native::Native;
 use crate::isa::{Code, DecodeError, Insn};
 use crate::lower::{Bindings, Lowered, Passes, lower};
 use crate::program::Program;
@@ -22,7 +23,7 @@ pub struct Image {
     frame_names: Vec<Arc<str>>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
-    native: Option<Box<dyn Native>>,
+    native: Option<Native>,
 }
 
 impl Image {
@@ -93,13 +94,13 @@ impl Image {
 
     /// Makes machine code for a lowered program.
     #[cfg(feature = "jit")]
-    pub(crate) fn compile(&mut self, code: impl FnOnce(&Lowered) -> Option<Box<dyn Native>>) {
+    pub(crate) fn compile(&mut self, code: impl FnOnce(&Lowered) -> Option<Native>) {
         self.native = self.lowered.as_deref().and_then(code);
     }
 
     /// The machine code for a lowered program, if there is any.
-    pub(crate) fn native(&self) -> Option<&dyn Native> {
-        self.native.as_deref()
+    pub(crate) fn native(&self) -> Option<&Native> {
+        self.native.as_ref()
     }
 
     /// The program.

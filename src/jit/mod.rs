@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `count` | where instructions are counted, at the least cost |
 //! | `code` | code memory: written, then executable, never both |
-//! | `runtime` | what machine code calls, and entering it |
+//! | `runtime` | what machine code calls |
 //! | `x86_64` | the code for x86-64 |
 //!
 //! What comes of a run is what comes of it in the interpreters, bit by bit, the count of
@@ -23,19 +23,21 @@ use crate::interp::Native;
 use crate::lower::Lowered;
 use code::CodeMemory;
 use count::Counts;
-use runtime::Compiled;
 
 /// Whether this host executes what is emitted.
 const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", unix));
 
 /// Machine code for a lowered program; none where the host can't execute it.
-pub(crate) fn compile(lowered: &Lowered) -> Option<Box<dyn Native>> {
+pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
     if !RUNS_HERE {
         return None;
     }
     let emitted = emit(lowered)?;
     let memory = CodeMemory::new(&emitted.bytes).ok()?;
-    Some(Box::new(Compiled::new(memory, emitted.entries)))
+    let host = |(op, offset)| (op, memory.address(offset));
+    let entries = emitted.entries.into_iter().map(host).collect();
+    let enter = memory.address(0);
+    Some(Native::new(memory, enter, entries))
 }
 
 /// The machine code that [`compile`] makes executable: for listings, on any host. None

@@ -1,84 +1,10 @@
-//! What machine code calls, and entering it.
+//! What machine code calls.
 
-#![allow(unsafe_code)] // the invariants stand at `Entry` and at `with`
+#![allow(unsafe_code)] // the invariant stands at `with`
 
-use std::ptr::{self, with_exposed_provenance};
-
-use super::code::CodeMemory;
-use crate::interp::{End, Native, Next, Run, Stop};
+use crate::interp::{DONE, End, Next, Run, STOPPED, Stop};
 use crate::lower::Target;
 use crate::vm::Machine;
-
-/// Machine code with the run that it executes, for one function of a program.
-#[derive(Debug)]
-pub(super) struct Compiled {
-    memory: CodeMemory,
-    /// For each function its first operation, and where its code begins.
-    entries: Vec<(Target, usize)>,
-}
-
-/// The code that leads from Rust into a function: it takes the run and the host address
-/// of the function, and gives a status. It stands at the start of the code memory.
-///
-/// Invariant: the run is in the program that the code was made from, is alive, as its
-/// machine is, and nobody else refers to either meanwhile, apart from those whom the
-/// code calls. The frame of the function was made, and is gone afterwards unless the
-/// run stops.
-type Entry = unsafe extern "C" fn(*mut Run<'_>, u64) -> u32;
-
-/// The status of a function that ended: its r0 is in the run's registers.
-pub(super) const DONE: u32 = 0;
-/// The run stops.
-pub(super) const STOPPED: u32 = 1;
-
-impl Compiled {
-    pub(super) fn new(memory: CodeMemory, entries: Vec<(Target, usize)>) -> Self {
-        Self { memory, entries }
-    }
-
-    fn entry(&self, at: Target) -> Option<u64> {
-        let found = self.entries.binary_search_by_key(&at, |entry| entry.0);
-        let (_, offset) = self.entries.get(found.ok()?)?;
-        Some(self.memory.address(*offset))
-    }
-}
-
-impl Native for Compiled {
-    fn execute(
-        &self,
-        run: &mut Run<'_>,
-        machine: &mut Machine,
-        entry: Target,
-    ) -> Result<u64, Stop> {
-        let Some(function) = self.entry(entry) else {
-            // No function begins there; the interpreter says so.
-            return run.execute(machine, entry, run.depth().saturating_sub(1));
-        };
-        let outer = run.machine;
-        run.machine = ptr::from_mut(machine);
-        run.end = None;
-        run.left = run.granted - run.executed.cast_signed();
-        #[expect(clippy::cast_possible_truncation, reason = "it came from a pointer")]
-        let first = with_exposed_provenance::<u8>(self.memory.address(0) as usize);
-        // SAFETY: the memory begins with code of this type, which stays there while
-        // `self` does, and the rest of its invariant is the caller's and ours: a program
-        // has its own code only.
-        let status = unsafe {
-            let enter = std::mem::transmute::<*const u8, Entry>(first);
-            enter(run, function)
-        };
-        run.executed = (run.granted - run.left).cast_unsigned();
-        run.machine = outer;
-        match (status, run.end.take()) {
-            (DONE, _) | (_, None | Some(End::Done | End::Slow(_))) => Ok(run.regs[0]),
-            (_, Some(End::Stop(stop))) => Err(stop),
-        }
-    }
-
-    fn start(&self) -> u64 {
-        self.entry(0).unwrap_or_default()
-    }
-}
 
 /// What machine code calls, each with the run first. An operation is given by its
 /// index, and the number of instructions left, the operation's included, is right.
@@ -142,7 +68,7 @@ mod calls {
         run: *mut Run<'a>,
         f: impl FnOnce(&mut Run<'a>, &mut Machine) -> Result<T, Stop>,
     ) -> Option<T> {
-        // SAFETY: machine code gets the run from `Compiled::execute`, which waits for it,
+        // SAFETY: machine code gets the run from `Run::execute_native`, which waits for it,
         // as the machine code waits for us: nobody else uses the run and its machine.
         let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
         run.executed = (run.granted - run.left).cast_unsigned();
@@ -225,8 +151,8 @@ mod calls {
         let led = with(run, |run, machine| {
             let floor = run.depth().saturating_sub(1);
             match run.tail_call(machine) {
-                Ok(Next::Goto(to)) => match run.native() {
-                    Some(native) => return Ok(native.start()),
+                Ok(Next::Goto(to)) => match run.native().and_then(|native| native.entry(to)) {
+                    Some(start) => return Ok(start),
                     None => go_on(run, machine, to, floor)?,
                 },
                 Ok(_) => return Ok(FOLLOW),

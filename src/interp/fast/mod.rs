@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
-//! | `native` | machine code that does the same, made by a layer above |
+//! | `native` | entering machine code, which a layer above makes |
 //! | `run` | frames, calls, tail calls, callbacks, and the way over to the checked one |
 //! | `step` | the loop over operations |
 //! | `threaded` | the same by functions that call one another, in optimised builds |
@@ -21,7 +21,6 @@ use std::sync::Arc;
 use super::checked::{Budget, Checked, Finished};
 use super::image::Image;
 use crate::vm::{Fault, Machine};
-pub(crate) use native::Native;
 pub(crate) use run::{Next, Run, Stop};
 pub(crate) use threaded::End;
 pub(super) use threaded::{Threaded, compile, holds};

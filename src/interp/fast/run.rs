@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 
 use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
+use super::super::native::Native;
 use super::super::stack::{Frame, Stack};
-use super::native::Native;
 use super::threaded::{End, Threaded};
 use crate::isa::Reg;
 use crate::lower::{Lowered, Target};
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
         let result = match self.native() {
-            Some(native) => native.execute(self, machine, at),
+            Some(native) => self.execute_native(native, machine, at),
             None => self.thread(machine, at, floor),
         };
         match result {
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
     }
 
     /// The machine code of the program that runs now, if it is to be executed.
-    pub(crate) fn native(&self) -> Option<&'a dyn Native> {
+    pub(crate) fn native(&self) -> Option<&'a Native> {
         self.image.native().filter(|_| self.is_native)
     }
 

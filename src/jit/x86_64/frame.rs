@@ -4,8 +4,9 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Ends, Stub, asm};
 use super::regs::{FRAME, R13, R14, R15, RBX, RUN};
+use crate::interp::{DONE, STOPPED};
 use crate::isa::Reg;
-use crate::jit::runtime::{DONE, STOPPED, shims};
+use crate::jit::runtime::shims;
 use crate::lower::{Function, Target};
 
 impl Emitter<'_> {
