@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use super::fast::{Threaded, compile, holds};
+use super::fast::threaded::code::Threaded;
 use super::native::Native;
 use crate::isa::{Code, DecodeError, Insn};
-use crate::lower::{Bindings, Lowered, Passes, lower};
+use crate::lower::Lowered;
 use crate::program::Program;
 use crate::util::Pc;
-use crate::verifier::Verified;
 use crate::vm::memory::{Address, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 
@@ -60,30 +59,18 @@ impl Image {
         })
     }
 
-    /// Makes a verified program ready to run on `machine`, and to run fast if it can
-    /// be lowered.
-    ///
-    /// # Errors
-    /// As of [`new`](Self::new).
-    pub fn verified(
-        verified: &Verified,
-        maps: Vec<MapHandle>,
-        machine: &mut Machine,
-        passes: Passes,
-    ) -> Result<Self, SpaceFull> {
-        let image = Self::new(Arc::clone(verified.program()), maps, machine)?;
-        let bindings = Bindings {
-            machine,
-            maps: &image.maps,
-            functions: image.functions,
-        };
-        let lowered = lower(verified, bindings, passes).ok().map(Arc::new);
-        let threaded = lowered.as_deref().filter(|_| holds()).map(compile);
-        Ok(Self {
-            lowered,
+    /// The same with the program's operations, and cells of them.
+    pub(super) fn with_operations(self, lowered: Arc<Lowered>, threaded: Option<Threaded>) -> Self {
+        Self {
+            lowered: Some(lowered),
             threaded,
-            ..image
-        })
+            ..self
+        }
+    }
+
+    /// The region whose offsets are the program's functions.
+    pub(super) const fn functions(&self) -> Address {
+        self.functions
     }
 
     /// The operations of a verified program, for the fast engines.

@@ -140,8 +140,8 @@ mod calls {
         floor: usize,
     ) -> Result<(), Stop> {
         match run.execute(machine, at, floor) {
-            Ok(r0) => run.regs[0] = r0,
-            Err(Stop::Checked) => run.regs[0] = run.go_on_checked(machine, floor)?,
+            Ok(r0) => run.host.regs[0] = r0,
+            Err(Stop::Checked) => run.host.regs[0] = run.go_on_checked(machine, floor)?,
             Err(stop) => return Err(stop),
         }
         Ok(())
@@ -156,7 +156,7 @@ mod calls {
                     None => go_on(run, machine, to, floor)?,
                 },
                 Ok(_) => return Ok(FOLLOW),
-                Err(Stop::Checked) => run.regs[0] = run.go_on_checked(machine, floor)?,
+                Err(Stop::Checked) => run.host.regs[0] = run.go_on_checked(machine, floor)?,
                 Err(stop) => return Err(stop),
             }
             Ok(u64::from(DONE))

@@ -19,6 +19,7 @@
 //!   are under way at once, callbacks of helpers aside;
 //! - no helper that it calls is mocked: a mock might return what no kernel does.
 
+mod bindings;
 mod context;
 mod lowered;
 mod op;
@@ -30,9 +31,10 @@ mod translate;
 use bitflags::bitflags;
 use thiserror::Error;
 
+pub use bindings::Bindings;
 pub use lowered::{BoundMap, ContextUse, Function, Helper, Lowered};
 pub use op::{Op, Order, Place, Target};
-pub use translate::{Bindings, lower};
+pub use translate::lower;
 
 use crate::util::Pc;
 

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::bindings::Bindings;
 use super::context::field_at;
 use super::lowered::{BoundMap, ContextUse};
 use super::op::{Op, Order, Place};
-use super::translate::Bindings;
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Reg, Size};
 use crate::spec::context::{Mode, Yield};

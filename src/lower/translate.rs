@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::bindings::Bindings;
 use super::lowered::{Function, Helper, Lowered};
 use super::op::{Op, Order, Target};
 use super::place::Places;
@@ -13,20 +14,8 @@ use crate::program::{MapDef, Program};
 use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::Verified;
+use crate::vm::MapHandle;
 use crate::vm::helpers::body;
-use crate::vm::memory::Address;
-use crate::vm::{Machine, MapHandle};
-
-/// What a program is bound to.
-#[derive(Debug, Clone, Copy)]
-pub struct Bindings<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
-    /// The machine's maps, in the order of the program's.
-    pub maps: &'a [MapHandle],
-    /// The region whose offsets are the program's functions, by slot.
-    pub functions: Address,
-}
 
 /// Lowers a program and binds it to a machine.
 ///

@@ -14,16 +14,47 @@ mod memory;
 mod native;
 mod run;
 mod step;
-mod threaded;
+pub(super) mod threaded;
 
 use std::sync::Arc;
 
 use super::checked::{Budget, Checked, Finished};
 use super::image::Image;
-use crate::vm::{Fault, Machine};
-pub(crate) use run::{Next, Run, Stop};
-pub(crate) use threaded::End;
-pub(super) use threaded::{Threaded, compile, holds};
+use crate::lower::{Bindings, Passes, lower};
+use crate::verifier::Verified;
+use crate::vm::memory::SpaceFull;
+use crate::vm::{Fault, Machine, MapHandle};
+pub(crate) use run::Run;
+#[cfg(feature = "jit")]
+pub(crate) use run::{End, Next, Stop};
+use threaded::compile::compile;
+use threaded::drive::holds;
+
+impl Image {
+    /// Makes a verified program ready to run on `machine`, and to run fast if it can
+    /// be lowered.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn verified(
+        verified: &Verified,
+        maps: Vec<MapHandle>,
+        machine: &mut Machine,
+        passes: Passes,
+    ) -> Result<Self, SpaceFull> {
+        let image = Self::new(Arc::clone(verified.program()), maps, machine)?;
+        let bindings = Bindings {
+            machine,
+            maps: image.maps(),
+            functions: image.functions(),
+        };
+        let Ok(lowered) = lower(verified, bindings, passes) else {
+            return Ok(image);
+        };
+        let threaded = holds().then(|| compile(&lowered));
+        Ok(image.with_operations(Arc::new(lowered), threaded))
+    }
+}
 
 impl Checked {
     /// Runs `entry` as [`run`](Self::run) does, and does so in the fast interpreter if

@@ -5,8 +5,7 @@
 use std::ptr::{self, with_exposed_provenance};
 
 use super::super::native::{DONE, Native};
-use super::run::{Run, Stop};
-use super::threaded::End;
+use super::run::{End, Run, Stop};
 use crate::lower::Target;
 use crate::vm::Machine;
 
@@ -49,7 +48,7 @@ impl Run<'_> {
         self.executed = (self.granted - self.left).cast_unsigned();
         self.machine = outer;
         match (status, self.end.take()) {
-            (DONE, _) | (_, None | Some(End::Done | End::Slow(_))) => Ok(self.regs[0]),
+            (DONE, _) | (_, None | Some(End::Done | End::Slow(_))) => Ok(self.host.regs[0]),
             (_, Some(End::Stop(stop))) => Err(stop),
         }
     }

@@ -10,7 +10,8 @@ use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
 use super::super::native::Native;
 use super::super::stack::{Frame, Stack};
-use super::threaded::{End, Threaded};
+use super::threaded::cell::Host;
+use super::threaded::code::Threaded;
 use crate::isa::Reg;
 use crate::lower::{Lowered, Target};
 use crate::spec::limits;
@@ -34,33 +35,36 @@ impl From<Box<Fault>> for Stop {
     }
 }
 
+/// Why cells stop being executed.
+pub(crate) enum End {
+    /// The function ended that was entered first.
+    Done,
+    /// See [`Stop`].
+    Stop(Stop),
+    /// The budget may not last until the next look at it: the loop over operations goes
+    /// on here.
+    Slow(Target),
+}
+
 /// A run under way.
+#[repr(C)]
 pub(crate) struct Run<'a> {
+    /// First, for the functions of cells, which get a pointer to it.
+    pub host: Host,
     images: &'a [Arc<Image>],
     /// The program that runs now; a tail call changes it.
     image: &'a Image,
     /// Its operations.
     pub lowered: &'a Lowered,
     stack: &'a mut Stack,
-    pub regs: [u64; Reg::COUNT],
     frames: SmallVec<[Level<'a>; limits::MAX_CALL_FRAMES]>,
     pub budget: Budget,
     pub executed: u64,
     tail_calls: u32,
-    /// The host address of the end of the frame, and of the context.
-    pub frame_end: u64,
-    pub context: u64,
     /// What r1 held at the start.
     pub context_address: u64,
-    /// The host address of [`Space::deltas`](crate::vm::memory::Space::deltas).
-    pub deltas: u64,
     /// The operations as cells, where these are what is executed.
     pub(super) code: Option<&'a Threaded>,
-    /// The instructions that were executed before the operation under way are this many
-    /// and as many as its ordinal says.
-    pub base: i64,
-    /// The highest base with which the budget lasts until the next jump backwards.
-    pub limit: i64,
     /// The machine while cells are executed.
     pub machine: *mut Machine,
     /// The frames that are left when they end, and why they did.
@@ -108,22 +112,24 @@ impl<'a> Run<'a> {
         budget: Budget,
     ) -> Self {
         let mut run = Self {
+            host: Host {
+                regs: [0; Reg::COUNT],
+                frame_end: 0,
+                context,
+                deltas,
+                base: 0,
+                limit: 0,
+            },
             images,
             image,
             lowered,
             stack: &mut checked.stack,
-            regs: [0; Reg::COUNT],
             frames: SmallVec::new(),
             budget,
             executed: 0,
             tail_calls: 0,
-            frame_end: 0,
-            context,
             context_address: args[0],
-            deltas,
             code: image.threaded(),
-            base: 0,
-            limit: 0,
             machine: ptr::null_mut(),
             floor: 0,
             end: None,
@@ -158,7 +164,7 @@ impl<'a> Run<'a> {
     ) -> Result<u64, Box<Fault>> {
         let floor = self.frames.len();
         let at = self.push(machine, from, function, from)?;
-        let [_, r1, r2, r3, r4, r5, ..] = &mut self.regs;
+        let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
         let result = match self.native() {
             Some(native) => self.execute_native(native, machine, at),
@@ -203,15 +209,15 @@ impl<'a> Run<'a> {
                 slot(from),
                 slot(return_to),
                 self.image,
-                &self.regs,
+                &self.host.regs,
             ),
             lowered,
             return_to,
-            frame_end: self.frame_end,
+            frame_end: self.host.frame_end,
             clean: callee.stack,
         });
-        self.regs[Reg::FP.number() as usize] = address.plus(limits::STACK_SIZE as u64);
-        self.frame_end = host + limits::STACK_SIZE as u64;
+        self.host.regs[Reg::FP.number() as usize] = address.plus(limits::STACK_SIZE as u64);
+        self.host.frame_end = host + limits::STACK_SIZE as u64;
         Ok(callee.entry)
     }
 
@@ -230,9 +236,9 @@ impl<'a> Run<'a> {
     pub(crate) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
         let level = self.frames.pop()?;
         self.stack.leave(machine, self.frames.len());
-        level.frame.restore(&mut self.regs);
+        level.frame.restore(&mut self.host.regs);
         self.set_program(level.frame.caller, level.lowered);
-        self.frame_end = level.frame_end;
+        self.host.frame_end = level.frame_end;
         (self.frames.len() > floor).then_some(level.return_to)
     }
 
@@ -267,7 +273,7 @@ impl<'a> Run<'a> {
 
     /// `bpf_tail_call(ctx, map, index)`.
     pub(crate) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
-        let [_, context, map, index, ..] = self.regs;
+        let [_, context, map, index, ..] = self.host.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
         let Some(image) = image.filter(|_| self.tail_calls < limits::MAX_TAIL_CALLS) else {
@@ -312,7 +318,7 @@ impl<'a> Run<'a> {
             images: self.images,
             image: self.image,
             stack: &mut *self.stack,
-            regs: self.regs,
+            regs: self.host.regs,
             frames: self.frames.iter().map(|l| l.frame.clone()).collect(),
             budget: self.budget,
             executed: self.executed,
@@ -321,13 +327,13 @@ impl<'a> Run<'a> {
         let result = run.execute(machine, 0, floor);
         let (regs, executed, tail_calls) = (run.regs, run.executed, run.tail_calls);
         drop(run);
-        (self.regs, self.executed, self.tail_calls) = (regs, executed, tail_calls);
+        (self.host.regs, self.executed, self.tail_calls) = (regs, executed, tail_calls);
         // Its frames are gone: those of who called back are left.
         let kept = self.frames.get(floor);
         let kept = kept.map(|level| (level.frame.caller, level.lowered, level.frame_end));
         if let Some((image, lowered, frame_end)) = kept {
             self.set_program(image, lowered);
-            self.frame_end = frame_end;
+            self.host.frame_end = frame_end;
         }
         self.frames.truncate(floor);
         result
@@ -343,7 +349,7 @@ impl<'a> Run<'a> {
         let Some(helper) = self.lowered.helpers().get(usize::from(helper)).copied() else {
             return Err(self.fault(at, FaultKind::OutOfProgram(-1)).into());
         };
-        let [_, r1, r2, r3, r4, r5, ..] = self.regs;
+        let [_, r1, r2, r3, r4, r5, ..] = self.host.regs;
         let mut call = Call {
             machine,
             args: [r1, r2, r3, r4, r5],
@@ -355,7 +361,7 @@ impl<'a> Run<'a> {
         };
         match result {
             Ok(r0) => {
-                self.regs[0] = r0;
+                self.host.regs[0] = r0;
                 Ok(())
             }
             // What happened in a callback is told as it is, with its own place.

@@ -38,7 +38,7 @@ impl Run<'_> {
                 Next::Goto(to) => to,
                 Next::Exit => match self.exit(machine, floor) {
                     Some(back) => back,
-                    None => return Ok(self.regs[0]),
+                    None => return Ok(self.host.regs[0]),
                 },
             };
         }
@@ -127,11 +127,11 @@ impl Run<'_> {
     }
 
     pub(super) const fn reg(&self, reg: Reg) -> u64 {
-        self.regs[reg.number() as usize]
+        self.host.regs[reg.number() as usize]
     }
 
     pub(super) const fn set(&mut self, reg: Reg, value: u64) {
-        self.regs[reg.number() as usize] = value;
+        self.host.regs[reg.number() as usize] = value;
     }
 
     fn operand(&self, operand: Operand) -> u64 {
@@ -162,8 +162,8 @@ impl Run<'_> {
             delta => own(address.wrapping_add(delta)),
         };
         match place {
-            Place::Stack { off } => Host::Own(self.frame_end.wrapping_add_signed(off.into())),
-            Place::Context { off } => Host::Own(self.context.wrapping_add(off.into())),
+            Place::Stack { off } => Host::Own(self.host.frame_end.wrapping_add_signed(off.into())),
+            Place::Context { off } => Host::Own(self.host.context.wrapping_add(off.into())),
             Place::MapValue { map, .. } => {
                 let map = self.lowered.maps().get(usize::from(map));
                 let delta = map.map_or(0, |map| map.delta);
@@ -178,7 +178,7 @@ impl Run<'_> {
     /// What is to be added to an address for its host address; 0 where the access has
     /// to be judged.
     fn delta(&self, address: u64) -> u64 {
-        let entry = self.deltas + (address >> 40 & 0xffff) * 8;
+        let entry = self.host.deltas + (address >> 40 & 0xffff) * 8;
         // SAFETY: the table has an entry for each of the 65,536 slots, and lives as long
         // as the machine.
         unsafe { load_shared(entry, Size::Dw) }

@@ -64,8 +64,8 @@ pub(super) enum Stub {
 
 /// A field of the run.
 macro_rules! field {
-    ($field:ident) => {
-        offset_of!(Run<'static>, $field)
+    ($($field:ident).+) => {
+        offset_of!(Run<'static>, $($field).+)
     };
 }
 
@@ -115,7 +115,7 @@ impl<'a> Emitter<'a> {
 
     /// Where the run keeps a BPF register.
     pub(super) fn saved(reg: Reg) -> i32 {
-        at(field!(regs)) + 8 * i32::from(reg.number())
+        at(field!(host.regs)) + 8 * i32::from(reg.number())
     }
 
     /// Where the run keeps the number of instructions left.
@@ -125,17 +125,17 @@ impl<'a> Emitter<'a> {
 
     /// Where the run keeps the host address of the frame's end.
     pub(super) fn frame_end() -> i32 {
-        at(field!(frame_end))
+        at(field!(host.frame_end))
     }
 
     /// Where the run keeps the host address of the context.
     pub(super) fn context() -> i32 {
-        at(field!(context))
+        at(field!(host.context))
     }
 
     /// Where the run keeps the host address of the table of deltas.
     pub(super) fn deltas() -> i32 {
-        at(field!(deltas))
+        at(field!(host.deltas))
     }
 
     /// The host register with a BPF register's value; r10's is loaded into `spare`.

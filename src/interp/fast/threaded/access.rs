@@ -3,9 +3,8 @@
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
 use super::super::memory::{load_own, load_shared, store_own, store_shared};
-use super::super::run::Run;
 use super::call::generic;
-use super::cell::{CONSTANT, Cell, Handler, Regs, by_dst_src, by_src};
+use super::cell::{CONSTANT, Cell, Handler, Host, Regs, by_dst_src, by_src};
 use crate::isa::Size;
 
 /// Where accesses go: [`Place`](crate::lower::Place) as a constant.
@@ -22,7 +21,7 @@ pub(super) const TABLE: u8 = 4;
 #[inline(always)]
 unsafe fn host<const PLACE: u8, const B: u8>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     regs: &Regs,
     base: u8,
 ) -> u64 {
@@ -59,7 +58,7 @@ fn is_other<const PLACE: u8>(host: u64, size: Size) -> bool {
 
 unsafe fn load<const PLACE: u8, const SIZE: usize, const D: u8, const B: u8>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,
@@ -84,7 +83,7 @@ unsafe fn load<const PLACE: u8, const SIZE: usize, const D: u8, const B: u8>(
 
 unsafe fn store<const PLACE: u8, const SIZE: usize, const B: u8, const S: u8>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,

@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
-use super::super::run::Run;
-use super::cell::{Cell, Handler, Regs, by_dst, by_dst_src, by_src};
+use super::cell::{Cell, Handler, Host, Regs, by_dst, by_dst_src, by_src};
 use crate::isa::{AluOp, EndianOp, EndianSize, Width};
 
 const fn width(narrow: bool) -> Width {
@@ -12,7 +11,7 @@ const fn width(narrow: bool) -> Width {
 
 unsafe fn alu<const OP: usize, const NARROW: bool, const D: u8, const S: u8>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,
@@ -31,14 +30,7 @@ unsafe fn alu<const OP: usize, const NARROW: bool, const D: u8, const S: u8>(
     }
 }
 
-unsafe fn load_imm<const D: u8>(
-    cell: *const Cell,
-    run: *mut Run<'_>,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-) {
+unsafe fn load_imm<const D: u8>(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) {
     let mut regs = Regs(a, b, c, d);
     // SAFETY: the caller's.
     unsafe {
@@ -49,7 +41,7 @@ unsafe fn load_imm<const D: u8>(
 
 unsafe fn endian<const SWAPS: bool, const SIZE: usize, const D: u8>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,

@@ -3,21 +3,32 @@
 
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
-use super::super::run::{Next, Run};
-use super::cell::{Cell, Handler, Regs, by_dst};
-use super::drive::End;
+use super::super::run::{End, Next, Run};
+use super::cell::{Cell, Handler, Host, Regs, by_dst};
+use crate::vm::Machine;
 use crate::vm::memory::{Address, PointerField};
+
+/// The run and its machine.
+///
+/// # Safety
+/// As of [`Handler`]; what is returned is used before another function of a cell is.
+unsafe fn parts<'r>(run: *mut Host) -> (&'r mut Run<'r>, &'r mut Machine) {
+    let run = run.cast::<Run<'r>>();
+    // SAFETY: the caller's: a run begins with its host part, and nobody else refers to it
+    // and to its machine.
+    unsafe { (&mut *run, &mut *(*run).machine) }
+}
 
 /// Does what the operation says, whichever it is.
 ///
 /// # Safety
 /// As of [`Handler`].
-pub(super) unsafe fn generic(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) {
+pub(super) unsafe fn generic(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) {
     // SAFETY: the caller's.
     unsafe {
         let next = step(cell, run, a, b, c, d);
         if !next.is_null() {
-            (*run).reload().go(next, run)
+            (*run.cast::<Run<'_>>()).reload().go(next, run)
         }
     }
 }
@@ -27,16 +38,9 @@ pub(super) unsafe fn generic(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u6
 /// # Safety
 /// As of [`Handler`].
 #[inline(never)]
-unsafe fn step(
-    cell: *const Cell,
-    run: *mut Run<'_>,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-) -> *const Cell {
+unsafe fn step(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) -> *const Cell {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
+    let (run, machine) = unsafe { parts(run) };
     run.spill(Regs(a, b, c, d));
     let at = run.index(cell);
     let Some(&op) = run.lowered.ops().get(at as usize) else {
@@ -64,7 +68,7 @@ unsafe fn step(
 /// As of [`Handler`]; the cell is a call of a helper.
 pub(super) unsafe fn call_helper(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,
@@ -73,7 +77,7 @@ pub(super) unsafe fn call_helper(
     // SAFETY: the caller's.
     unsafe {
         if call(cell, run, a, b, c, d) {
-            (*run).reload().go(cell.add(1), run)
+            (*run.cast::<Run<'_>>()).reload().go(cell.add(1), run)
         }
     }
 }
@@ -83,9 +87,9 @@ pub(super) unsafe fn call_helper(
 /// # Safety
 /// As of [`call_helper`].
 #[inline(never)]
-unsafe fn call(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) -> bool {
+unsafe fn call(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) -> bool {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let (run, machine, helper) = unsafe { (&mut *run, &mut *(*run).machine, (*cell).number()) };
+    let ((run, machine), helper) = unsafe { (parts(run), (*cell).number()) };
     run.spill(Regs(a, b, c, d));
     let at = run.index(cell);
     run.set_executed(at);
@@ -107,7 +111,7 @@ unsafe fn call(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: 
 /// As of [`Handler`]; the cell is a call of a function.
 pub(super) unsafe fn call_function(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,
@@ -117,7 +121,7 @@ pub(super) unsafe fn call_function(
     unsafe {
         let next = enter(cell, run, a, b, c, d);
         if !next.is_null() {
-            (*run).reload().go(next, run)
+            (*run.cast::<Run<'_>>()).reload().go(next, run)
         }
     }
 }
@@ -127,16 +131,9 @@ pub(super) unsafe fn call_function(
 /// # Safety
 /// As of [`call_function`].
 #[inline(never)]
-unsafe fn enter(
-    cell: *const Cell,
-    run: *mut Run<'_>,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-) -> *const Cell {
+unsafe fn enter(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) -> *const Cell {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let (run, machine, function) = unsafe { (&mut *run, &mut *(*run).machine, (*cell).number()) };
+    let ((run, machine), function) = unsafe { (parts(run), (*cell).number()) };
     run.spill(Regs(a, b, c, d));
     let at = run.index(cell);
     run.set_executed(at);
@@ -150,12 +147,12 @@ unsafe fn enter(
 ///
 /// # Safety
 /// As of [`Handler`].
-pub(super) unsafe fn exit(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) {
+pub(super) unsafe fn exit(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) {
     // SAFETY: the caller's.
     unsafe {
         let next = leave(cell, run, a, b, c, d);
         if !next.is_null() {
-            (*run).reload().go(next, run)
+            (*run.cast::<Run<'_>>()).reload().go(next, run)
         }
     }
 }
@@ -165,16 +162,9 @@ pub(super) unsafe fn exit(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, 
 /// # Safety
 /// As of [`Handler`].
 #[inline(never)]
-unsafe fn leave(
-    cell: *const Cell,
-    run: *mut Run<'_>,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-) -> *const Cell {
+unsafe fn leave(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) -> *const Cell {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let (run, machine) = unsafe { (&mut *run, &mut *(*run).machine) };
+    let (run, machine) = unsafe { parts(run) };
     run.spill(Regs(a, b, c, d));
     run.set_executed(run.index(cell));
     let floor = run.floor;
@@ -190,7 +180,7 @@ unsafe fn leave(
 /// As of [`Handler`]; the cell is such a load.
 pub(super) unsafe fn load_pointer<const D: u8>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,
@@ -214,9 +204,9 @@ pub(super) unsafe fn load_pointer<const D: u8>(
 /// # Safety
 /// As of [`load_pointer`].
 #[inline(never)]
-unsafe fn pointer(cell: *const Cell, run: *mut Run<'_>) -> Option<u64> {
+unsafe fn pointer(cell: *const Cell, run: *mut Host) -> Option<u64> {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let (run, machine, cell) = unsafe { (&*run, &*(*run).machine, &*cell) };
+    let ((run, machine), cell) = unsafe { (parts(run), &*cell) };
     let context = machine
         .space
         .region(Address::from_register(run.context_address)?)?;

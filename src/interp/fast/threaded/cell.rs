@@ -2,15 +2,34 @@
 
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
-use super::super::run::Run;
+use crate::isa::Reg;
+
+/// What the functions of cells get at without asking: a run begins with it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Host {
+    /// The registers, as far as they are not in the host's.
+    pub regs: [u64; Reg::COUNT],
+    /// The host address of the end of the frame.
+    pub frame_end: u64,
+    /// The host address of the context.
+    pub context: u64,
+    /// The host address of [`Space::deltas`](crate::vm::memory::Space::deltas).
+    pub deltas: u64,
+    /// The instructions that were executed before the operation under way are this many
+    /// and as many as its ordinal says.
+    pub base: i64,
+    /// The highest base with which the budget lasts until the next jump backwards.
+    pub limit: i64,
+}
 
 /// What does a cell's operation and goes on with the next one.
 ///
 /// # Safety
-/// The cell is one of the program that the run is in, and stands for an operation of
-/// it; the run and its machine are alive, and nobody else refers to them meanwhile. The
+/// The pointer is that of a run, which begins with what it points to. The cell is one of
+/// the program that the run is in, and stands for an operation of it; the run and its machine are alive, and nobody else refers to them meanwhile. The
 /// numbers are those of the program's four registers in the host.
-pub(super) type Handler = for<'r, 'a> unsafe fn(*const Cell, *mut Run<'a>, u64, u64, u64, u64);
+pub(super) type Handler = unsafe fn(*const Cell, *mut Host, u64, u64, u64, u64);
 
 /// An operation with the function that does it.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +74,7 @@ impl Regs {
     /// # Safety
     /// As of [`Handler`]; `number` is that of a BPF register.
     #[inline(always)]
-    pub unsafe fn get<const L: u8>(&self, run: *mut Run<'_>, number: u8) -> u64 {
+    pub unsafe fn get<const L: u8>(&self, run: *mut Host, number: u8) -> u64 {
         match L {
             0 => self.0,
             1 => self.1,
@@ -71,7 +90,7 @@ impl Regs {
     /// # Safety
     /// As of [`get`](Self::get).
     #[inline(always)]
-    pub unsafe fn set<const L: u8>(&mut self, run: *mut Run<'_>, number: u8, value: u64) {
+    pub unsafe fn set<const L: u8>(&mut self, run: *mut Host, number: u8, value: u64) {
         match L {
             0 => self.0 = value,
             1 => self.1 = value,
@@ -87,7 +106,7 @@ impl Regs {
     /// # Safety
     /// As of [`get`](Self::get).
     #[inline(always)]
-    pub unsafe fn operand<const L: u8>(&self, cell: *const Cell, run: *mut Run<'_>) -> u64 {
+    pub unsafe fn operand<const L: u8>(&self, cell: *const Cell, run: *mut Host) -> u64 {
         // SAFETY: the caller's.
         unsafe {
             match L {
@@ -102,7 +121,7 @@ impl Regs {
     /// # Safety
     /// As of [`Handler`].
     #[inline(always)]
-    pub unsafe fn go(self, cell: *const Cell, run: *mut Run<'_>) {
+    pub unsafe fn go(self, cell: *const Cell, run: *mut Host) {
         // SAFETY: the caller's.
         unsafe { ((*cell).handler)(cell, run, self.0, self.1, self.2, self.3) }
     }

@@ -1,45 +1,13 @@
 //! From operations to cells.
 
-#![allow(unsafe_code)] // cells are told by their addresses
-
 use super::access::{CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, load_handler, store_handler};
 use super::alu::{alu_handler, endian_handler, load_imm_handler};
 use super::call::{GENERIC, call_function, call_helper, exit, load_pointer_handler};
 use super::cell::{CONSTANT, Cell, IN_MEMORY};
+use super::code::Threaded;
 use super::jump::{branch_handler, jump_handler};
 use crate::isa::{Operand, Reg, sign_extend32};
 use crate::lower::{Lowered, Op, Place, Target};
-
-/// A program as cells.
-#[derive(Debug)]
-pub(in crate::interp) struct Threaded {
-    cells: Box<[Cell]>,
-    /// The numbers of the BPF registers that are kept in the host's.
-    hot: [u8; 4],
-}
-
-// SAFETY: cells are plain numbers and functions.
-unsafe impl Send for Threaded {}
-// SAFETY: nothing changes them.
-unsafe impl Sync for Threaded {}
-
-impl Threaded {
-    /// The cell of an operation.
-    pub(super) fn cell(&self, at: Target) -> Option<*const Cell> {
-        self.cells.get(at as usize).map(std::ptr::from_ref)
-    }
-
-    /// The index of the operation of a cell of this program.
-    pub(super) fn index(&self, cell: *const Cell) -> Target {
-        let bytes = cell.addr().wrapping_sub(self.cells.as_ptr().addr());
-        Target::try_from(bytes / size_of::<Cell>()).unwrap_or(Target::MAX)
-    }
-
-    /// The numbers of the BPF registers that are kept in the host's.
-    pub(super) const fn hot(&self) -> [u8; 4] {
-        self.hot
-    }
-}
 
 /// Makes cells of a program's operations.
 pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
@@ -53,7 +21,7 @@ pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
             compiler.cell(*op).unwrap_or_else(|| compiler.generic())
         })
         .collect();
-    Threaded { cells, hot }
+    Threaded::new(cells, hot)
 }
 
 /// The registers that are used most, an operation in a loop counting as several.

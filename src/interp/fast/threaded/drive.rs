@@ -5,22 +5,11 @@
 use std::ptr;
 use std::sync::OnceLock;
 
-use super::super::run::{Run, Stop};
-use super::cell::{Cell, Regs};
-use super::compile::Threaded;
+use super::super::run::{End, Run, Stop};
+use super::cell::{Cell, Host, Regs};
+use super::code::Threaded;
 use crate::lower::Target;
 use crate::vm::Machine;
-
-/// Why cells stop being executed.
-pub(crate) enum End {
-    /// The function ended that was entered first.
-    Done,
-    /// See [`Stop`].
-    Stop(Stop),
-    /// The budget may not last until the next look at it: the loop over operations goes
-    /// on here.
-    Slow(Target),
-}
 
 /// How many times its length a program may execute from one look at the budget to the
 /// next: each function under way goes on to its end at most.
@@ -45,12 +34,12 @@ impl Run<'_> {
             let regs = self.reload();
             // SAFETY: a cell of the run's program, whose operations are verified; the
             // borrow of the machine is ours.
-            unsafe { regs.go(first, self) };
+            unsafe { regs.go(first, ptr::from_mut(self).cast()) };
         }
         let end = self.end.take();
         (self.machine, self.floor) = outer;
         match end {
-            Some(End::Done) | None => Ok(self.regs[0]),
+            Some(End::Done) | None => Ok(self.host.regs[0]),
             Some(End::Stop(stop)) => Err(stop),
             Some(End::Slow(at)) => self.execute(machine, at, floor),
         }
@@ -60,20 +49,20 @@ impl Run<'_> {
     /// instructions.
     pub(super) fn set_base(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
-        self.base = self.executed.cast_signed().wrapping_sub(ordinal);
+        self.host.base = self.executed.cast_signed().wrapping_sub(ordinal);
     }
 
     /// Makes the limit right for the program that is run.
     pub(in crate::interp::fast) fn set_limit(&mut self) {
         let budget = i64::try_from(self.budget.0).unwrap_or(i64::MAX);
         let len = i64::try_from(self.lowered.program().insns.len()).unwrap_or(i64::MAX);
-        self.limit = budget.saturating_sub(len.saturating_mul(LONGEST));
+        self.host.limit = budget.saturating_sub(len.saturating_mul(LONGEST));
     }
 
     /// Makes the number of executed instructions right, the one at `at` included.
     pub(super) fn set_executed(&mut self, at: Target) {
         let ordinal = i64::from(self.lowered.ordinal(at));
-        self.executed = self.base.wrapping_add(ordinal + 1).cast_unsigned();
+        self.executed = self.host.base.wrapping_add(ordinal + 1).cast_unsigned();
     }
 
     /// The cell of an operation to go on with, after `executed` instructions; null where
@@ -84,7 +73,7 @@ impl Run<'_> {
             return self.end(End::Slow(at));
         };
         self.set_base(at);
-        if self.base > self.limit {
+        if self.host.base > self.host.limit {
             return self.end(End::Slow(at));
         }
         cell
@@ -105,7 +94,7 @@ impl Run<'_> {
     pub(super) fn spill(&mut self, regs: Regs) {
         let hot = self.code.map_or([0; 4], Threaded::hot);
         for (number, value) in hot.into_iter().zip([regs.0, regs.1, regs.2, regs.3]) {
-            if let Some(reg) = self.regs.get_mut(usize::from(number)) {
+            if let Some(reg) = self.host.regs.get_mut(usize::from(number)) {
                 *reg = value;
             }
         }
@@ -114,7 +103,13 @@ impl Run<'_> {
     /// What is to be in the host's registers.
     pub(super) fn reload(&self) -> Regs {
         let hot = self.code.map_or([0; 4], Threaded::hot);
-        let reg = |number: u8| self.regs.get(usize::from(number)).copied().unwrap_or(0);
+        let reg = |number: u8| {
+            self.host
+                .regs
+                .get(usize::from(number))
+                .copied()
+                .unwrap_or(0)
+        };
         let [a, b, c, d] = hot.map(reg);
         Regs(a, b, c, d)
     }
@@ -126,13 +121,13 @@ impl Run<'_> {
 /// # Safety
 /// As of [`Handler`](super::cell::Handler).
 #[cold]
-pub(super) unsafe fn slow(cell: *const Cell, run: *mut Run<'_>, a: u64, b: u64, c: u64, d: u64) {
+pub(super) unsafe fn slow(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) {
     // SAFETY: the caller's: nobody else refers to the run.
-    let run = unsafe { &mut *run };
+    let run = unsafe { &mut *run.cast::<Run<'_>>() };
     run.spill(Regs(a, b, c, d));
     let at = run.index(cell);
     let ordinal = i64::from(run.lowered.ordinal(at));
-    run.executed = run.base.wrapping_add(ordinal).cast_unsigned();
+    run.executed = run.host.base.wrapping_add(ordinal).cast_unsigned();
     run.end(End::Slow(at));
 }
 

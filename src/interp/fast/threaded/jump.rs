@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
-use super::super::run::Run;
-use super::cell::{Cell, Handler, Regs, by_dst_src, by_src};
+use super::cell::{Cell, Handler, Host, Regs, by_dst_src, by_src};
 use super::drive::slow;
 use crate::isa::{JumpOp, Width};
 
@@ -12,7 +11,7 @@ use crate::isa::{JumpOp, Width};
 /// # Safety
 /// As of [`Handler`]; the cell is a jump.
 #[inline(always)]
-unsafe fn take<const BACK: bool>(cell: *const Cell, run: *mut Run<'_>, regs: Regs) {
+unsafe fn take<const BACK: bool>(cell: *const Cell, run: *mut Host, regs: Regs) {
     // SAFETY: the caller's; a target is a cell of the same program.
     unsafe {
         let target = cell.offset((*cell).jump as isize);
@@ -26,7 +25,7 @@ unsafe fn take<const BACK: bool>(cell: *const Cell, run: *mut Run<'_>, regs: Reg
 
 unsafe fn jump<const BACK: bool>(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,
@@ -44,7 +43,7 @@ unsafe fn branch<
     const S: u8,
 >(
     cell: *const Cell,
-    run: *mut Run<'_>,
+    run: *mut Host,
     a: u64,
     b: u64,
     c: u64,

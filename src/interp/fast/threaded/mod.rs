@@ -6,13 +6,14 @@
 //! | file | what |
 //! |---|---|
 //! | `cell` | cells, the registers of the host, where a BPF register is |
+//! | `code` | a program of cells |
 //! | `compile` | from operations to cells |
 //! | `alu`, `jump`, `access` | the functions of the operations that are executed most |
 //! | `call` | all others, by way of `step` |
 //! | `drive` | entering, leaving, the budget |
 //!
 //! The language does not promise that a call in tail position costs no stack. Where it
-//! does cost some (builds without optimisation, other calling conventions), [`holds`]
+//! does cost some (builds without optimisation, other calling conventions), [`holds`](drive::holds)
 //! says so and the loop in `step` runs instead.
 //!
 //! Instructions are counted where the program jumps: from one jump to the next, the
@@ -25,11 +26,8 @@
 mod access;
 mod alu;
 mod call;
-mod cell;
-mod compile;
-mod drive;
+pub(super) mod cell;
+pub(in crate::interp) mod code;
+pub(super) mod compile;
+pub(super) mod drive;
 mod jump;
-
-pub(in crate::interp) use compile::{Threaded, compile};
-pub(crate) use drive::End;
-pub(in crate::interp) use drive::holds;
