@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `count` | where instructions are counted, at the least cost |
 //! | `code` | code memory: written, then executable, never both |
+//! | `emitted` | code as data |
 //! | `runtime` | what machine code calls |
 //! | `x86_64` | the code for x86-64 |
 //!
@@ -16,6 +17,7 @@
 
 mod code;
 mod count;
+mod emitted;
 mod runtime;
 mod x86_64;
 
@@ -23,6 +25,7 @@ use crate::interp::Native;
 use crate::lower::Lowered;
 use code::CodeMemory;
 use count::Counts;
+pub use emitted::Emitted;
 
 /// Whether this host executes what is emitted.
 const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", unix));
@@ -45,15 +48,4 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
 #[must_use]
 pub fn emit(lowered: &Lowered) -> Option<Emitted> {
     x86_64::emit(lowered, &Counts::of(lowered))
-}
-
-/// Emitted machine code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Emitted {
-    /// The code.
-    pub bytes: Vec<u8>,
-    /// For each operation, where its code begins.
-    pub ops: Vec<usize>,
-    /// For each function its first operation, and where its code begins.
-    pub entries: Vec<(u32, usize)>,
 }

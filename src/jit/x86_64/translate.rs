@@ -4,8 +4,8 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
 use super::regs::host;
-use crate::jit::Emitted;
 use crate::jit::count::Counts;
+use crate::jit::emitted::Emitted;
 use crate::lower::{Lowered, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
