@@ -151,7 +151,7 @@ fn vm(program: &Arc<Program>, engine: EngineKind) -> Vm {
 /// Measures runs of a program on our engines.
 fn measure(c: &mut Criterion, program: &Arc<Program>, event: &Event) {
     let mut group = c.benchmark_group(&program.name);
-    for engine in [EngineKind::Checked, EngineKind::Interp] {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
         let mut vm = vm(program, engine);
         let handle = vm.program_handle(&program.name).expect("it is there");
         let insns = vm.run_handle(handle, event).expect("it runs").runs[0].insns;
@@ -229,7 +229,7 @@ fn maps(c: &mut Criterion) {
 fn write_hist(c: &mut Criterion) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bpf/write_hist.bpf.o");
     let mut group = c.benchmark_group("write_hist");
-    for engine in [EngineKind::Checked, EngineKind::Interp] {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
         let mut vm = Vm::new(Object::open(path).expect("the example")).expect("it loads");
         vm.set_engine(engine);
         let event = vm.tracepoint("syscalls/sys_enter_write").expect("known");

@@ -40,6 +40,8 @@ pub mod cli;
 pub mod harness;
 pub mod interp;
 pub mod isa;
+#[cfg(feature = "jit")]
+pub mod jit;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod kernel;
 pub mod lower;

@@ -1,4 +1,4 @@
-//! All engines give the same answer, the checked and the fast interpreter: on every run
+//! All engines give the same answer, the interpreters and machine code: on every run
 //! of the shared corpus (`../shared/corpus`; skipped where it is not there), and on
 //! programs that do what is hardest to do alike. In an optimised build
 //! (`cargo test --release --test engines`) it is the threaded form that is tested.
@@ -15,8 +15,22 @@ use bpflab::object::cases::{Case, Cases};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
 use bpflab::util::Pc;
-use bpflab::vm::World;
 use bpflab::vm::events::Event;
+use bpflab::vm::{ProgramHandle, World};
+
+/// The engines that are held against the checked interpreter: machine code where this
+/// build makes it for the host.
+const FAST: [EngineKind; 2] = [EngineKind::Interp, EngineKind::Jit];
+
+/// Whether a program runs on the engine that was chosen for it.
+fn is_on(vm: &Vm, program: ProgramHandle, chosen: EngineKind) -> bool {
+    let has_code = EngineKind::default() == EngineKind::Jit;
+    let wanted = match chosen {
+        EngineKind::Jit if !has_code => EngineKind::Interp,
+        chosen => chosen,
+    };
+    vm.engine_of_handle(program) == wanted
+}
 
 fn corpus() -> Option<PathBuf> {
     let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
@@ -50,15 +64,16 @@ fn all_of(program: &Arc<Program>, engine: EngineKind, inputs: &[Event]) -> (Stri
             text += &format!("{key:?}: {:?}\n", map.read(key));
         }
     }
-    (text, vm.engine_of_handle(handles[0]) == engine)
+    let is_on = is_on(&vm, handles[0], engine);
+    (text, is_on)
 }
 
 #[test]
-fn the_corpus_on_both_interpreters() {
+fn the_corpus_on_all_engines() {
     let Some(path) = corpus() else { return };
     let mut cases = Cases::open(&path).unwrap();
     let all: Vec<Case> = cases.by_ref().collect::<Result<_, _>>().unwrap();
-    let (mut counts, mut different) = (BTreeMap::<bool, usize>::new(), Vec::new());
+    let (mut counts, mut different) = (BTreeMap::<(&str, bool), usize>::new(), Vec::new());
     for case in all.iter().filter(|case| !case.runs.is_empty()) {
         let program = Arc::new(cases.program(case).unwrap());
         let inputs: Vec<_> = case
@@ -67,15 +82,19 @@ fn the_corpus_on_both_interpreters() {
             .map(|run| Event::input(program.prog_type, run.data.0.clone()))
             .collect();
         let (checked, _) = all_of(&program, EngineKind::Checked, &inputs);
-        let (fast, is_fast) = all_of(&program, EngineKind::Interp, &inputs);
-        *counts.entry(is_fast).or_default() += inputs.len();
-        if checked != fast {
-            different.push(format!("{}:\n{checked}---\n{fast}", case.id));
+        for engine in FAST {
+            let (fast, is_fast) = all_of(&program, engine, &inputs);
+            *counts.entry((engine.name(), is_fast)).or_default() += inputs.len();
+            if checked != fast {
+                different.push(format!("{} on {engine}:\n{checked}---\n{fast}", case.id));
+            }
         }
     }
-    eprintln!("runs on the fast interpreter: {counts:?}");
+    eprintln!("runs on the fast engines: {counts:?}");
     assert!(different.is_empty(), "{}", different.join("\n"));
-    assert!(counts[&true] >= 400, "{counts:?}");
+    for engine in FAST {
+        assert!(counts[&(engine.name(), true)] >= 400, "{counts:?}");
+    }
 }
 
 /// Programs from their text, all of one type; the first one runs, and prog arrays hold
@@ -161,8 +180,10 @@ fn agree(programs: &[Arc<Program>], end: &str) {
 #[track_caller]
 fn agree_when(programs: &[Arc<Program>], budget: Option<u64>, prepare: fn(&mut Vm), end: &str) {
     let checked = outcome(programs, EngineKind::Checked, budget, prepare);
-    let fast = outcome(programs, EngineKind::Interp, budget, prepare);
-    assert_eq!(checked, fast);
+    for engine in FAST {
+        let fast = outcome(programs, engine, budget, prepare);
+        assert_eq!(checked, fast, "on {engine}");
+    }
     assert!(checked.contains(end), "{checked}");
 }
 
@@ -175,7 +196,7 @@ fn is_fast(programs: &[Arc<Program>]) {
         .unwrap();
     let verdict = vm.verdict("p0").unwrap();
     assert!(verdict.accepted, "{}", verdict.message);
-    assert_eq!(vm.engine_of_handle(handles[0]), EngineKind::Interp);
+    assert_eq!(vm.engine_of_handle(handles[0]), EngineKind::default());
 }
 
 /// A loop, a function with a frame of its own, a callback, a look-up: something of
@@ -569,8 +590,10 @@ mod made_up {
             let verdict = vm.verdict("p0").unwrap().clone();
             prop_assert!(verdict.accepted, "{}\n{text}", verdict.message);
             let checked = outcome(&program, EngineKind::Checked, None, |_| {});
-            let fast = outcome(&program, EngineKind::Interp, None, |_| {});
-            prop_assert_eq!(checked, fast);
+            for engine in FAST {
+                let fast = outcome(&program, engine, None, |_| {});
+                prop_assert_eq!(&checked, &fast, "on {}", engine);
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "jit",
         &[
-            "util", "isa", "btf", "spec", "program", "verifier", "vm", "lower",
+            "util", "isa", "btf", "spec", "program", "verifier", "vm", "lower", "interp",
         ],
     ),
     // No engine in it.

@@ -3,15 +3,26 @@
 use std::fmt;
 
 /// An engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EngineKind {
     /// The checked interpreter: runs any program and judges every access.
     Checked,
     /// The fast interpreter: runs verified programs, without the checks that the
     /// verifier proved to hold. What can't run on it runs on the checked one.
-    #[default]
     Interp,
+    /// Machine code for verified programs: the fast interpreter where the host has none.
+    Jit,
 }
+
+impl Default for EngineKind {
+    /// The fastest that this build has for the host.
+    fn default() -> Self {
+        if HAS_JIT { Self::Jit } else { Self::Interp }
+    }
+}
+
+/// Whether this build makes machine code for the host.
+const HAS_JIT: bool = cfg!(all(feature = "jit", target_arch = "x86_64", unix));
 
 impl EngineKind {
     /// Its name, as `bpflab run --engine` takes it.
@@ -20,6 +31,7 @@ impl EngineKind {
         match self {
             Self::Checked => "checked",
             Self::Interp => "interp",
+            Self::Jit => "jit",
         }
     }
 }

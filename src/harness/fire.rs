@@ -147,16 +147,18 @@ impl Vm {
         program: ProgramHandle,
         args: [u64; 5],
     ) -> Result<Finished> {
-        if self.engine_of_handle(program) == EngineKind::Checked {
+        let engine = self.engine_of_handle(program);
+        if engine == EngineKind::Checked {
             return self.execute(program, args);
         }
         let Some(entry) = self.images.get(program.index()) else {
             return self.execute(program, args);
         };
         let (machine, images) = (&mut self.machine, &self.images);
+        let is_native = engine == EngineKind::Jit;
         Ok(self
             .checked
-            .run_fast(machine, images, entry, args, self.budget)?)
+            .run_fast(machine, images, entry, args, self.budget, is_native)?)
     }
 
     /// The loaded form of a program.

@@ -132,6 +132,12 @@ impl Vm {
                 }
                 Err(_) => Image::new(program, maps.clone(), machine)?,
             };
+            #[cfg(feature = "jit")]
+            let image = {
+                let mut image = image;
+                image.compile(crate::jit::compile);
+                image
+            };
             self.verifications.push(verification);
             handles.push(ProgramHandle(
                 u32::try_from(self.images.len()).unwrap_or(u32::MAX),

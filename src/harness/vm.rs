@@ -103,7 +103,7 @@ impl Vm {
 
     /// The engine that runs a program: the [chosen one](Self::set_engine), or the checked
     /// interpreter for a program that the verifier refuses or does not know enough to
-    /// judge.
+    /// judge, or the fast interpreter for one that no machine code was made for.
     ///
     /// A run of a program that calls a [mocked](Self::mock_helper) helper, or on an event
     /// whose context is smaller than the program expects, is a checked one, too.
@@ -119,7 +119,9 @@ impl Vm {
     #[must_use]
     pub fn engine_of_handle(&self, program: ProgramHandle) -> EngineKind {
         let image = self.images.get(program.index());
+        let has_code = image.is_some_and(|image| image.native().is_some());
         match image.and_then(|image| image.lowered()) {
+            Some(_) if self.engine == EngineKind::Jit && !has_code => EngineKind::Interp,
             Some(_) => self.engine,
             None => EngineKind::Checked,
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
+use super::native::Native;
 use crate::isa::{Code, DecodeError, Insn};
 use crate::lower::Lowered;
 use crate::program::Program;
@@ -21,6 +22,7 @@ pub struct Image {
     frame_names: Vec<Arc<str>>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
+    native: Option<Native>,
 }
 
 impl Image {
@@ -52,6 +54,7 @@ impl Image {
             frame_names,
             lowered: None,
             threaded: None,
+            native: None,
             program,
         })
     }
@@ -74,6 +77,17 @@ impl Image {
     #[must_use]
     pub fn lowered(&self) -> Option<&Lowered> {
         self.lowered.as_deref()
+    }
+
+    /// Makes machine code for a lowered program.
+    #[cfg(feature = "jit")]
+    pub(crate) fn compile(&mut self, code: impl FnOnce(&Lowered) -> Option<Native>) {
+        self.native = self.lowered.as_deref().and_then(code);
+    }
+
+    /// The machine code for a lowered program, if there is any.
+    pub(crate) fn native(&self) -> Option<&Native> {
+        self.native.as_ref()
     }
 
     /// The program.

@@ -4,10 +4,15 @@
 mod checked;
 mod fast;
 mod image;
+mod native;
 mod operations;
 mod stack;
 mod watch;
 
 pub use checked::{Budget, Checked, Finished};
+#[cfg(feature = "jit")]
+pub(crate) use fast::{End, Next, Run, Stop};
 pub use image::Image;
+#[cfg(feature = "jit")]
+pub(crate) use native::{DONE, Native, STOPPED};
 pub use watch::{Step, Watch, WatchedFrame};

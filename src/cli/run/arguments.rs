@@ -136,6 +136,8 @@ pub(in crate::cli) enum Engine {
     Checked,
     /// The fast interpreter: runs verified programs
     Interp,
+    /// Machine code for verified programs
+    Jit,
 }
 
 impl From<Engine> for EngineKind {
@@ -143,6 +145,7 @@ impl From<Engine> for EngineKind {
         match engine {
             Engine::Checked => Self::Checked,
             Engine::Interp => Self::Interp,
+            Engine::Jit => Self::Jit,
         }
     }
 }

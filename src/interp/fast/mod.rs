@@ -5,11 +5,13 @@
 //! | file | what |
 //! |---|---|
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
+//! | `native` | entering machine code, which a layer above makes |
 //! | `run` | frames, calls, tail calls, callbacks, and the way over to the checked one |
 //! | `step` | the loop over operations |
 //! | `threaded` | the same by functions that call one another, in optimised builds |
 
 mod memory;
+mod native;
 mod run;
 mod step;
 pub(super) mod threaded;
@@ -22,7 +24,9 @@ use crate::lower::{Bindings, Passes, lower};
 use crate::verifier::Verified;
 use crate::vm::memory::SpaceFull;
 use crate::vm::{Fault, Machine, MapHandle};
-use run::Run;
+pub(crate) use run::Run;
+#[cfg(feature = "jit")]
+pub(crate) use run::{End, Next, Stop};
 use threaded::compile::compile;
 use threaded::drive::holds;
 
@@ -55,7 +59,8 @@ impl Image {
 impl Checked {
     /// Runs `entry` as [`run`](Self::run) does, and does so in the fast interpreter if
     /// the program is [lowered](Image::lowered) and the run
-    /// [may start](crate::lower::Lowered::may_start) on the machine's current event.
+    /// [may start](crate::lower::Lowered::may_start) on the machine's current event; in
+    /// machine code where that is wanted and the program has it.
     ///
     /// # Errors
     /// As of [`run`](Self::run).
@@ -66,6 +71,7 @@ impl Checked {
         entry: &Image,
         args: [u64; 5],
         budget: Budget,
+        is_native: bool,
     ) -> Result<Finished, Box<Fault>> {
         let lowered = entry.lowered();
         let start = lowered.and_then(|lowered| {
@@ -76,7 +82,7 @@ impl Checked {
             return self.run(machine, images, entry, args, budget);
         };
         let deltas = machine.space.deltas().host_address();
-        let run = Run::new(
+        let mut run = Run::new(
             self,
             images,
             (entry, lowered),
@@ -84,6 +90,7 @@ impl Checked {
             args,
             budget,
         );
+        run.is_native = is_native;
         run.finish(machine, args)
     }
 }

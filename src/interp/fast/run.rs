@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
+use super::super::native::Native;
 use super::super::stack::{Frame, Stack};
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
@@ -20,7 +21,7 @@ use crate::vm::memory::SharedBytes;
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
 /// Why operations stop being executed.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// A fault.
     Fault(Box<Fault>),
     /// A tail call led to a program that is not lowered: the checked interpreter goes
@@ -35,7 +36,7 @@ impl From<Box<Fault>> for Stop {
 }
 
 /// Why cells stop being executed.
-pub(super) enum End {
+pub(crate) enum End {
     /// The function ended that was entered first.
     Done,
     /// See [`Stop`].
@@ -47,7 +48,7 @@ pub(super) enum End {
 
 /// A run under way.
 #[repr(C)]
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     /// First, for the functions of cells, which get a pointer to it.
     pub host: Host,
     images: &'a [Arc<Image>],
@@ -63,12 +64,18 @@ pub(super) struct Run<'a> {
     /// What r1 held at the start.
     pub context_address: u64,
     /// The operations as cells, where these are what is executed.
-    pub code: Option<&'a Threaded>,
+    pub(super) code: Option<&'a Threaded>,
     /// The machine while cells are executed.
     pub machine: *mut Machine,
     /// The frames that are left when they end, and why they did.
     pub floor: usize,
     pub end: Option<End>,
+    /// Whether machine code is what is executed where a program has it, how many
+    /// instructions the budget had at the start, and how many were left when machine
+    /// code last called or was called.
+    pub is_native: bool,
+    pub granted: i64,
+    pub left: i64,
 }
 
 /// A function under way, and how its caller goes on.
@@ -84,7 +91,7 @@ struct Level<'a> {
 }
 
 /// What to do after an operation.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// Go on with the next one.
     Follow,
     /// Go on at another.
@@ -126,6 +133,9 @@ impl<'a> Run<'a> {
             machine: ptr::null_mut(),
             floor: 0,
             end: None,
+            is_native: false,
+            granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
+            left: 0,
         };
         run.set_limit();
         run
@@ -156,7 +166,11 @@ impl<'a> Run<'a> {
         let at = self.push(machine, from, function, from)?;
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
-        match self.thread(machine, at, floor) {
+        let result = match self.native() {
+            Some(native) => self.execute_native(native, machine, at),
+            None => self.thread(machine, at, floor),
+        };
+        match result {
             Ok(r0) => Ok(r0),
             Err(Stop::Fault(fault)) => Err(fault),
             Err(Stop::Checked) => self.go_on_checked(machine, floor),
@@ -208,7 +222,7 @@ impl<'a> Run<'a> {
     }
 
     /// A call of a function by the operation at `at`.
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         machine: &mut Machine,
         at: Target,
@@ -219,13 +233,23 @@ impl<'a> Run<'a> {
 
     /// The function ends; where its caller goes on, unless that is the run itself or a
     /// helper.
-    pub(super) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
+    pub(crate) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
         let level = self.frames.pop()?;
         self.stack.leave(machine, self.frames.len());
         level.frame.restore(&mut self.host.regs);
         self.set_program(level.frame.caller, level.lowered);
         self.host.frame_end = level.frame_end;
         (self.frames.len() > floor).then_some(level.return_to)
+    }
+
+    /// The machine code of the program that runs now, if it is to be executed.
+    pub(crate) fn native(&self) -> Option<&'a Native> {
+        self.image.native().filter(|_| self.is_native)
+    }
+
+    /// How many frames there are.
+    pub(crate) fn depth(&self) -> usize {
+        self.frames.len()
     }
 
     fn set_program(&mut self, image: &'a Image, lowered: &'a Lowered) {
@@ -237,7 +261,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the frame has loops left; one fewer then.
-    pub(super) fn may_loop(&mut self) -> bool {
+    pub(crate) fn may_loop(&mut self) -> bool {
         match self.frames.last_mut() {
             Some(level) if level.frame.loops_left > 0 => {
                 level.frame.loops_left -= 1;
@@ -248,7 +272,7 @@ impl<'a> Run<'a> {
     }
 
     /// `bpf_tail_call(ctx, map, index)`.
-    pub(super) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
+    pub(crate) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
         let [_, context, map, index, ..] = self.host.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
@@ -282,7 +306,11 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on in the checked interpreter at the start of the image.
-    fn go_on_checked(&mut self, machine: &mut Machine, floor: usize) -> Result<u64, Box<Fault>> {
+    pub(crate) fn go_on_checked(
+        &mut self,
+        machine: &mut Machine,
+        floor: usize,
+    ) -> Result<u64, Box<Fault>> {
         // It may touch all of its frame.
         self.clean(u16::try_from(limits::STACK_SIZE).unwrap_or(u16::MAX));
         let mut run = checked::Run {
@@ -312,7 +340,7 @@ impl<'a> Run<'a> {
     }
 
     /// A call of a helper by the operation at `at`.
-    pub(super) fn call_helper(
+    pub(crate) fn call_helper(
         &mut self,
         machine: &mut Machine,
         at: Target,

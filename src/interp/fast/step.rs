@@ -21,7 +21,7 @@ enum Host {
 
 impl Run<'_> {
     /// Executes operations from `at` on until the frames are down to `floor`; r0 then.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &mut self,
         machine: &mut Machine,
         at: Target,
@@ -44,7 +44,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn step(&mut self, machine: &mut Machine, at: Target, op: Op) -> Result<Next, Stop> {
+    pub(crate) fn step(&mut self, machine: &mut Machine, at: Target, op: Op) -> Result<Next, Stop> {
         match op {
             Op::Alu {
                 op,

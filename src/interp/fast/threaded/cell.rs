@@ -7,7 +7,7 @@ use crate::isa::Reg;
 /// What the functions of cells get at without asking: a run begins with it.
 #[derive(Debug)]
 #[repr(C)]
-pub(in crate::interp::fast) struct Host {
+pub(crate) struct Host {
     /// The registers, as far as they are not in the host's.
     pub regs: [u64; Reg::COUNT],
     /// The host address of the end of the frame.

@@ -1,0 +1,41 @@
+//! Code memory: written first, executable then, never both.
+
+use std::io;
+
+use dynasmrt::mmap::MutableBuffer;
+use dynasmrt::{AssemblyOffset, ExecutableBuffer};
+
+/// Machine code that can be executed, and can't be changed any more.
+#[derive(Debug)]
+pub(super) struct CodeMemory(ExecutableBuffer);
+
+impl CodeMemory {
+    /// A copy of `code`.
+    ///
+    /// # Errors
+    /// The system gives no memory, or none that is executable.
+    pub(super) fn new(code: &[u8]) -> io::Result<Self> {
+        let mut buffer = MutableBuffer::new(code.len().max(1))?;
+        buffer.set_len(code.len());
+        buffer.copy_from_slice(code);
+        Ok(Self(buffer.make_exec()?))
+    }
+
+    /// The host address of the byte at `offset`, which is inside.
+    pub(super) fn address(&self, offset: usize) -> u64 {
+        self.0.ptr(AssemblyOffset(offset)).expose_provenance() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_where_it_was_put() {
+        let code = CodeMemory::new(&[0xc3; 5000]).unwrap();
+        assert_eq!(code.0[4999], 0xc3);
+        assert_eq!(code.address(7), code.address(0) + 7);
+        assert!(CodeMemory::new(&[]).is_ok());
+    }
+}

@@ -1,0 +1,71 @@
+//! Where instructions are counted.
+//!
+//! Each operation has a *phase*, and a host register holds how many instructions the
+//! budget has left, plus the phase of the operation under way, minus a margin. Falling
+//! through or jumping to an operation whose phase is one more changes nothing: phases
+//! are chosen such that few edges have to add something, and the taken side of
+//! conditional jumps forward comes first. Only jumps backwards, entries and returns
+//! look at the register: it is below zero if what is left may be less than the margin,
+//! which is the most that can be executed until the next look.
+
+use crate::lower::{Lowered, Op, Target};
+
+/// The phases of a program's operations.
+#[derive(Debug)]
+pub(super) struct Counts {
+    phases: Vec<i32>,
+    /// See the module.
+    pub margin: i32,
+}
+
+impl Counts {
+    pub(super) fn of(lowered: &Lowered) -> Self {
+        let ops = lowered.ops();
+        let mut wanted: Vec<Option<i32>> = vec![None; ops.len()];
+        for function in lowered.functions() {
+            if let Some(entry) = wanted.get_mut(function.entry as usize) {
+                *entry = Some(0);
+            }
+        }
+        let mut phases = Vec::with_capacity(ops.len());
+        let mut after = 0;
+        for (op, at) in ops.iter().zip(0u32..) {
+            let phase = wanted.get(at as usize).copied().flatten().unwrap_or(after);
+            phases.push(phase);
+            after = phase + 1;
+            if let Op::JumpIf { target, .. } = op
+                && *target > at
+                && let Some(wanted) = wanted.get_mut(*target as usize)
+            {
+                wanted.get_or_insert(after);
+            }
+        }
+        // A phase is at most the number of operations before.
+        let margin = i32::try_from(ops.len()).map_or(i32::MAX, |n| n.saturating_mul(2));
+        Self {
+            phases,
+            margin: margin.saturating_add(2),
+        }
+    }
+
+    /// The phase of an operation.
+    pub(super) fn phase(&self, at: Target) -> i32 {
+        self.phases.get(at as usize).copied().unwrap_or(0)
+    }
+
+    /// What going on at `to` after `from` takes from the register.
+    pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
+        self.phase(from) + 1 - self.phase(to)
+    }
+
+    /// What is to be taken from the register while `at` is under way for the
+    /// instructions that are left, the one at `at` being counted; may be negative.
+    pub(super) fn during(&self, at: Target) -> i32 {
+        self.phase(at) + 1 - self.margin
+    }
+
+    /// The same before `at`.
+    pub(super) fn before(&self, at: Target) -> i32 {
+        self.phase(at) - self.margin
+    }
+}

@@ -1,0 +1,51 @@
+//! Machine code for verified programs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `count` | where instructions are counted, at the least cost |
+//! | `code` | code memory: written, then executable, never both |
+//! | `emitted` | code as data |
+//! | `runtime` | what machine code calls |
+//! | `x86_64` | the code for x86-64 |
+//!
+//! What comes of a run is what comes of it in the interpreters, bit by bit, the count of
+//! instructions included. Machine code shares the fast interpreter's
+//! [`Run`](crate::interp): frames, tail calls and callbacks are the same, and an
+//! operation that has no code of its own is done by the interpreter's step. Where the
+//! budget may not last until the next look at it, the interpreter goes on with the
+//! function, and counts one by one.
+
+mod code;
+mod count;
+mod emitted;
+mod runtime;
+mod x86_64;
+
+use crate::interp::Native;
+use crate::lower::Lowered;
+use code::CodeMemory;
+use count::Counts;
+pub use emitted::Emitted;
+
+/// Whether this host executes what is emitted.
+const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", unix));
+
+/// Machine code for a lowered program; none where the host can't execute it.
+pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
+    if !RUNS_HERE {
+        return None;
+    }
+    let emitted = emit(lowered)?;
+    let memory = CodeMemory::new(&emitted.bytes).ok()?;
+    let host = |(op, offset)| (op, memory.address(offset));
+    let entries = emitted.entries.into_iter().map(host).collect();
+    let enter = memory.address(0);
+    Some(Native::new(memory, enter, entries))
+}
+
+/// The machine code that [`compile`] makes executable: for listings, on any host. None
+/// for a program that is too large.
+#[must_use]
+pub fn emit(lowered: &Lowered) -> Option<Emitted> {
+    x86_64::emit(lowered, &Counts::of(lowered))
+}

@@ -1,0 +1,177 @@
+//! Arithmetic.
+
+use dynasmrt::DynasmApi;
+
+use super::emitter::{Emitter, asm};
+use super::regs::{FIRST, Host, RCX, SECOND, host};
+use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
+
+/// The two forms of an instruction, by width.
+macro_rules! by_width {
+    ($emitter:expr, $width:expr, $name:ident, $a:expr, $b:expr) => {
+        match $width {
+            Width::W64 => asm!($emitter ; $name Rq($a), Rq($b)),
+            Width::W32 => asm!($emitter ; $name Rd($a), Rd($b)),
+        }
+    };
+    ($emitter:expr, $width:expr, $name:ident, $a:expr; $b:expr) => {
+        match i8::try_from($b) {
+            Ok(small) => match $width {
+                Width::W64 => asm!($emitter ; $name Rq($a), BYTE small),
+                Width::W32 => asm!($emitter ; $name Rd($a), BYTE small),
+            },
+            Err(_) => match $width {
+                Width::W64 => asm!($emitter ; $name Rq($a), DWORD $b),
+                Width::W32 => asm!($emitter ; $name Rd($a), DWORD $b),
+            },
+        }
+    };
+}
+pub(super) use by_width;
+
+impl Emitter<'_> {
+    /// `dst op= src`.
+    pub(super) fn alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) {
+        let Some(dst) = host(dst) else {
+            return; // r10 is read-only
+        };
+        macro_rules! simple {
+            ($name:ident) => {
+                match src {
+                    Operand::Imm(imm) => by_width!(self, width, $name, dst; imm),
+                    Operand::Reg(src) => {
+                        let src = self.source(src, FIRST);
+                        by_width!(self, width, $name, dst, src);
+                    }
+                }
+            };
+        }
+        match op {
+            AluOp::Add => simple!(add),
+            AluOp::Sub => simple!(sub),
+            AluOp::Or => simple!(or),
+            AluOp::And => simple!(and),
+            AluOp::Xor => simple!(xor),
+            AluOp::Mov => self.mov(width, dst, src),
+            AluOp::Mul => self.mul(width, dst, src),
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => match src {
+                Operand::Imm(imm) => self.shift_imm(op, width, dst, imm),
+                Operand::Reg(src) => {
+                    let src = self.source(src, SECOND);
+                    self.shift(op, width, dst, src);
+                }
+            },
+            AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod => {
+                self.divide(op, width, dst, src);
+            }
+        }
+    }
+
+    fn mov(&mut self, width: Width, dst: Host, src: Operand) {
+        match (src, width) {
+            (Operand::Imm(imm), Width::W64) => {
+                self.constant(dst, crate::isa::sign_extend32(imm));
+            }
+            (Operand::Imm(imm), Width::W32) => self.constant(dst, imm.cast_unsigned().into()),
+            (Operand::Reg(src), _) => {
+                let src = self.source(src, FIRST);
+                by_width!(self, width, mov, dst, src);
+            }
+        }
+    }
+
+    fn mul(&mut self, width: Width, dst: Host, src: Operand) {
+        match (src, width) {
+            (Operand::Imm(imm), Width::W64) => asm!(self ; imul Rq(dst), Rq(dst), DWORD imm),
+            (Operand::Imm(imm), Width::W32) => asm!(self ; imul Rd(dst), Rd(dst), DWORD imm),
+            (Operand::Reg(src), _) => {
+                let src = self.source(src, FIRST);
+                by_width!(self, width, imul, dst, src);
+            }
+        }
+    }
+
+    fn shift_imm(&mut self, op: AluOp, width: Width, dst: Host, imm: i32) {
+        let mask = match width {
+            Width::W64 => 63,
+            Width::W32 => 31,
+        };
+        let count = (imm & mask) as i8;
+        match (op, width) {
+            // The upper half goes.
+            (_, Width::W32) if count == 0 => asm!(self ; mov Rd(dst), Rd(dst)),
+            (_, Width::W64) if count == 0 => {}
+            (AluOp::Lsh, Width::W64) => asm!(self ; shl Rq(dst), count),
+            (AluOp::Lsh, Width::W32) => asm!(self ; shl Rd(dst), count),
+            (AluOp::Rsh, Width::W64) => asm!(self ; shr Rq(dst), count),
+            (AluOp::Rsh, Width::W32) => asm!(self ; shr Rd(dst), count),
+            (_, Width::W64) => asm!(self ; sar Rq(dst), count),
+            (_, Width::W32) => asm!(self ; sar Rd(dst), count),
+        }
+    }
+
+    /// The count has to be in `cl`, which the host masks as BPF does.
+    fn shift(&mut self, op: AluOp, width: Width, dst: Host, src: Host) {
+        let work = if dst == RCX { FIRST } else { dst };
+        if dst == RCX {
+            asm!(self ; mov Rq(FIRST), rcx);
+        }
+        if src != RCX {
+            if dst != RCX {
+                asm!(self ; mov Rq(FIRST), rcx);
+            }
+            asm!(self ; mov rcx, Rq(src));
+        }
+        if width == Width::W32 {
+            asm!(self ; mov Rd(work), Rd(work));
+        }
+        match (op, width) {
+            (AluOp::Lsh, Width::W64) => asm!(self ; shl Rq(work), cl),
+            (AluOp::Lsh, Width::W32) => asm!(self ; shl Rd(work), cl),
+            (AluOp::Rsh, Width::W64) => asm!(self ; shr Rq(work), cl),
+            (AluOp::Rsh, Width::W32) => asm!(self ; shr Rd(work), cl),
+            (_, Width::W64) => asm!(self ; sar Rq(work), cl),
+            (_, Width::W32) => asm!(self ; sar Rd(work), cl),
+        }
+        if dst == RCX || src != RCX {
+            asm!(self ; mov rcx, Rq(FIRST));
+        }
+    }
+
+    /// `dst = -dst`.
+    pub(super) fn neg(&mut self, width: Width, dst: Reg) {
+        let Some(dst) = host(dst) else { return };
+        match width {
+            Width::W64 => asm!(self ; neg Rq(dst)),
+            Width::W32 => asm!(self ; neg Rd(dst)),
+        }
+    }
+
+    /// `dst = (sN)src`.
+    pub(super) fn movsx(&mut self, width: Width, from: SignedSize, dst: Reg, src: Reg) {
+        let Some(dst) = host(dst) else { return };
+        let src = self.source(src, FIRST);
+        match (width, from) {
+            (Width::W64, SignedSize::S8) => asm!(self ; movsx Rq(dst), Rb(src)),
+            (Width::W64, SignedSize::S16) => asm!(self ; movsx Rq(dst), Rw(src)),
+            (Width::W64, SignedSize::S32) => asm!(self ; movsxd Rq(dst), Rd(src)),
+            (Width::W32, SignedSize::S8) => asm!(self ; movsx Rd(dst), Rb(src)),
+            (Width::W32, SignedSize::S16) => asm!(self ; movsx Rd(dst), Rw(src)),
+            (Width::W32, SignedSize::S32) => asm!(self ; mov Rd(dst), Rd(src)),
+        }
+    }
+
+    /// `dst = op(dst)`: the host is little-endian.
+    pub(super) fn endian(&mut self, op: EndianOp, size: EndianSize, dst: Reg) {
+        let Some(dst) = host(dst) else { return };
+        let swaps = op != EndianOp::ToLe;
+        match (size, swaps) {
+            (EndianSize::B16, false) => asm!(self ; movzx Rd(dst), Rw(dst)),
+            (EndianSize::B16, true) => asm!(self ; ror Rw(dst), 8 ; movzx Rd(dst), Rw(dst)),
+            (EndianSize::B32, false) => asm!(self ; mov Rd(dst), Rd(dst)),
+            (EndianSize::B32, true) => asm!(self ; bswap Rd(dst)),
+            (EndianSize::B64, false) => {}
+            (EndianSize::B64, true) => asm!(self ; bswap Rq(dst)),
+        }
+    }
+}

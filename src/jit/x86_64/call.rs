@@ -1,0 +1,169 @@
+//! Helpers, functions, tail calls, and operations without code of their own.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi};
+
+use super::emitter::{Emitter, Stub, asm};
+use super::regs::{FIRST, LEFT, RUN, SECOND, host};
+use crate::isa::{Reg, Size};
+use crate::jit::runtime::{ENDS, FOLLOW, GO_TO, shims};
+use crate::lower::{Op, Target};
+
+/// The registers that a call may change.
+const SCRATCH: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+
+impl Emitter<'_> {
+    /// Puts registers into the run.
+    pub(super) fn spill(&mut self, regs: &[Reg]) {
+        for reg in regs {
+            if let Some(host) = host(*reg) {
+                asm!(self ; mov [Rq(RUN) + Self::saved(*reg)], Rq(host));
+            }
+        }
+    }
+
+    /// Takes registers out of the run.
+    pub(super) fn reload(&mut self, regs: &[Reg]) {
+        for reg in regs {
+            if let Some(host) = host(*reg) {
+                asm!(self ; mov Rq(host), [Rq(RUN) + Self::saved(*reg)]);
+            }
+        }
+    }
+
+    /// Tells the run how many instructions are left, which the register says with
+    /// `phase` taken from it.
+    pub(super) fn tell_left(&mut self, phase: i32) {
+        asm!(self
+            ; lea Rq(SECOND), [Rq(LEFT) - phase]
+            ; mov [Rq(RUN) + Self::left()], Rq(SECOND)
+        );
+    }
+
+    /// The opposite; sets the sign flag if it is below zero.
+    pub(super) fn hear_left(&mut self, phase: i32) {
+        asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; add Rq(LEFT), phase);
+    }
+
+    /// After a call that may have used up instructions: the interpreter goes on if few
+    /// are left. The next operation's phase holds from here on.
+    fn look_after(&mut self, at: Target) {
+        let bail = self.stub(Stub::Bail(at + 1));
+        self.hear_left(self.counts.before(at + 1));
+        asm!(self ; js =>bail);
+    }
+
+    /// `dst` = the pointer that a field of the context loads as.
+    pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) -> bool {
+        let Some(dst) = host(dst) else {
+            return false;
+        };
+        self.spill(&SCRATCH);
+        asm!(self
+            ; mov [Rq(RUN) + Self::left()], Rq(LEFT)
+            ; mov rdi, Rq(RUN)
+            ; mov esi, i32::from(off)
+            ; mov edx, i32::from(size.bytes())
+        );
+        self.call_host(shims::pointer as *const () as usize);
+        asm!(self ; mov Rq(FIRST), rax);
+        self.reload(&SCRATCH);
+        let judged = self.stub(Stub::Step(at));
+        asm!(self
+            ; mov Rq(LEFT), [Rq(RUN) + Self::left()]
+            ; test Rq(FIRST), Rq(FIRST)
+            ; jz =>judged
+            ; mov Rq(dst), Rq(FIRST)
+        );
+        true
+    }
+
+    /// A call of a helper.
+    pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
+        self.spill(&Reg::ARGUMENTS);
+        self.tell_left(self.counts.during(at));
+        asm!(self
+            ; mov rdi, Rq(RUN)
+            ; mov esi, at.cast_signed()
+            ; mov edx, i32::from(helper)
+        );
+        self.call_host(shims::helper as *const () as usize);
+        let stop = self.ends.stop;
+        asm!(self ; test eax, eax ; jnz =>stop);
+        self.reload(&[Reg::R0]);
+        self.look_after(at);
+    }
+
+    /// A call of a function.
+    pub(super) fn call_function(&mut self, at: Target, function: u16) {
+        let Some(callee) = self.functions.get(usize::from(function)).copied() else {
+            return;
+        };
+        self.spill(&Reg::ARGUMENTS);
+        self.tell_left(self.counts.during(at));
+        asm!(self
+            ; mov rdi, Rq(RUN)
+            ; mov esi, at.cast_signed()
+            ; mov edx, i32::from(function)
+        );
+        self.call_host(shims::enter as *const () as usize);
+        let stop = self.ends.stop;
+        asm!(self
+            ; test eax, eax
+            ; jnz =>stop
+            ; call =>callee
+            ; test eax, eax
+            ; jnz =>stop
+        );
+        self.reload(&[Reg::R0]);
+        self.look_after(at);
+    }
+
+    /// A tail call.
+    pub(super) fn tail_call(&mut self, at: Target) {
+        self.spill(&SCRATCH);
+        self.tell_left(self.counts.during(at));
+        asm!(self ; mov rdi, Rq(RUN) ; mov esi, at.cast_signed());
+        self.call_host(shims::tail_call as *const () as usize);
+        let (back, follow) = (self.ends.back, self.code.new_dynamic_label());
+        asm!(self
+            ; cmp rax, FOLLOW as i32
+            ; jb =>back
+            ; je =>follow
+            ; mov Rq(FIRST), rax
+        );
+        self.restore();
+        asm!(self ; jmp Rq(FIRST) ; =>follow);
+        self.reload(&SCRATCH);
+        self.look_after(at);
+    }
+
+    /// An operation that the interpreter's step does; then on after it.
+    pub(super) fn step(&mut self, at: Target) {
+        self.spill(&Reg::ALL);
+        self.tell_left(self.counts.during(at));
+        asm!(self ; mov rdi, Rq(RUN) ; mov esi, at.cast_signed());
+        self.call_host(shims::step as *const () as usize);
+        let (stop, leave) = (self.ends.stop, self.ends.leave);
+        match self.lowered.ops().get(at as usize) {
+            Some(&Op::MayGoto { target }) => {
+                let follow = self.code.new_dynamic_label();
+                asm!(self ; mov Rd(FIRST), eax);
+                self.reload(&Reg::ALL);
+                self.hear_left(self.counts.during(at));
+                asm!(self ; cmp Rd(FIRST), GO_TO as i32 ; jne =>follow);
+                self.jump(at, target);
+                asm!(self ; =>follow);
+            }
+            Some(Op::LoadPacket { .. }) => {
+                asm!(self ; cmp eax, ENDS as i32 ; je =>leave);
+                self.reload(&Reg::ALL);
+                self.hear_left(self.counts.during(at));
+            }
+            _ => {
+                asm!(self ; test eax, eax ; jnz =>stop);
+                self.reload(&Reg::ALL);
+                self.hear_left(self.counts.during(at));
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The code so far, labels, and what is put off to its end.
+
+use std::mem::offset_of;
+
+use dynasmrt::x64::X64Relocation;
+use dynasmrt::{DynamicLabel, DynasmApi, VecAssembler};
+
+use super::regs::{FIRST, Host, LEFT, RUN, host};
+use crate::interp::Run;
+use crate::isa::{Operand, Reg, sign_extend32};
+use crate::jit::count::Counts;
+use crate::lower::{Lowered, Target};
+
+/// Instructions into an emitter's code.
+macro_rules! asm {
+    ($emitter:expr $(; $($code:tt)*)?) => {{
+        let ops = &mut $emitter.code;
+        dynasmrt::dynasm!(ops ; .arch x64 $(; $($code)*)?)
+    }};
+}
+pub(super) use asm;
+
+/// A program's code in the making.
+pub(super) struct Emitter<'a> {
+    pub lowered: &'a Lowered,
+    pub counts: &'a Counts,
+    pub code: VecAssembler<X64Relocation>,
+    /// For each operation the label of its code.
+    labels: Vec<DynamicLabel>,
+    /// For each function the label of its entry.
+    pub functions: Vec<DynamicLabel>,
+    /// What is rarely executed.
+    pub stubs: Vec<(DynamicLabel, Stub)>,
+    /// How the function under way ends.
+    pub ends: Ends,
+}
+
+/// Where a function's code goes on at its ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    /// r0 and the count are in the run; the frame is still there.
+    pub leave: DynamicLabel,
+    /// The frame is gone, or the run stops: the status is in `eax`.
+    pub back: DynamicLabel,
+    /// The run stops.
+    pub stop: DynamicLabel,
+}
+
+/// Code that is put off to the end of a function.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stub {
+    /// The interpreter goes on at an operation.
+    Bail(Target),
+    /// A jump forward that changes the count.
+    Edge {
+        /// The jump.
+        from: Target,
+        /// Its target.
+        to: Target,
+    },
+    /// The interpreter's step does the operation, and the code goes on after it.
+    Step(Target),
+}
+
+/// A field of the run.
+macro_rules! field {
+    ($($field:ident).+) => {
+        offset_of!(Run<'static>, $($field).+)
+    };
+}
+
+/// Where a field of the run is.
+fn at(offset: usize) -> i32 {
+    i32::try_from(offset).unwrap_or_default()
+}
+
+impl<'a> Emitter<'a> {
+    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts) -> Self {
+        let mut code = VecAssembler::new(0);
+        let labels = lowered.ops().iter().map(|_| code.new_dynamic_label());
+        let labels = labels.collect();
+        let functions = lowered.functions().iter();
+        let functions = functions.map(|_| code.new_dynamic_label()).collect();
+        let ends = Ends {
+            leave: code.new_dynamic_label(),
+            back: code.new_dynamic_label(),
+            stop: code.new_dynamic_label(),
+        };
+        Self {
+            lowered,
+            counts,
+            code,
+            labels,
+            functions,
+            stubs: Vec::new(),
+            ends,
+        }
+    }
+
+    /// The label of an operation. (All targets are operations; the first function's
+    /// code is a harmless place for what does not exist.)
+    pub(super) fn label(&self, op: Target) -> DynamicLabel {
+        self.labels
+            .get(op as usize)
+            .copied()
+            .unwrap_or(self.ends.stop)
+    }
+
+    /// The label of code that is put off.
+    pub(super) fn stub(&mut self, stub: Stub) -> DynamicLabel {
+        let label = self.code.new_dynamic_label();
+        self.stubs.push((label, stub));
+        label
+    }
+
+    /// Where the run keeps a BPF register.
+    pub(super) fn saved(reg: Reg) -> i32 {
+        at(field!(host.regs)) + 8 * i32::from(reg.number())
+    }
+
+    /// Where the run keeps the number of instructions left.
+    pub(super) fn left() -> i32 {
+        at(field!(left))
+    }
+
+    /// Where the run keeps the host address of the frame's end.
+    pub(super) fn frame_end() -> i32 {
+        at(field!(host.frame_end))
+    }
+
+    /// Where the run keeps the host address of the context.
+    pub(super) fn context() -> i32 {
+        at(field!(host.context))
+    }
+
+    /// Where the run keeps the host address of the table of deltas.
+    pub(super) fn deltas() -> i32 {
+        at(field!(host.deltas))
+    }
+
+    /// The host register with a BPF register's value; r10's is loaded into `spare`.
+    pub(super) fn source(&mut self, reg: Reg, spare: Host) -> Host {
+        host(reg).unwrap_or_else(|| {
+            asm!(self ; mov Rq(spare), [Rq(RUN) + Self::saved(reg)]);
+            spare
+        })
+    }
+
+    /// `dst = value`.
+    pub(super) fn constant(&mut self, dst: Host, value: u64) {
+        if value == 0 {
+            asm!(self ; xor Rd(dst), Rd(dst));
+        } else if let Ok(small) = u32::try_from(value) {
+            asm!(self ; mov Rd(dst), small.cast_signed());
+        } else if let Ok(small) = i32::try_from(value.cast_signed()) {
+            asm!(self ; mov Rq(dst), DWORD small);
+        } else {
+            asm!(self ; mov Rq(dst), QWORD value.cast_signed());
+        }
+    }
+
+    /// The host register with an operand's value.
+    pub(super) fn operand(&mut self, operand: Operand, spare: Host) -> Host {
+        match operand {
+            Operand::Reg(reg) => self.source(reg, spare),
+            Operand::Imm(imm) => {
+                self.constant(spare, sign_extend32(imm));
+                spare
+            }
+        }
+    }
+
+    /// Takes `n` from the number of instructions left.
+    pub(super) fn take(&mut self, n: i32) {
+        match n {
+            0 => {}
+            n => asm!(self ; sub Rq(LEFT), n),
+        }
+    }
+
+    /// Calls a function of the host. BPF registers r0 to r5 are lost.
+    pub(super) fn call_host(&mut self, address: usize) {
+        self.constant(FIRST, address as u64);
+        asm!(self ; call Rq(FIRST));
+    }
+}

@@ -1,0 +1,36 @@
+//! Code for x86-64, by the System V calling convention.
+//!
+//! | file | what |
+//! |---|---|
+//! | `regs` | what the host's registers hold |
+//! | `emitter` | the code so far, labels, what is put off to its end |
+//! | `translate` | from operations to code |
+//! | `alu` | arithmetic |
+//! | `divide` | division and remainder |
+//! | `memory` | places, loads, stores |
+//! | `atomic` | read-modify-write |
+//! | `branch` | jumps, and the count of instructions on them |
+//! | `call` | helpers, functions, tail calls, operations without code of their own |
+//! | `frame` | entering and leaving functions |
+
+// `dynasm!` casts what it is given.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::useless_conversion,
+    unused_qualifications,
+    reason = "in code that a macro of another crate makes"
+)]
+
+mod alu;
+mod atomic;
+mod branch;
+mod call;
+mod divide;
+mod emitter;
+mod frame;
+mod memory;
+mod regs;
+mod translate;
+
+pub(super) use translate::emit;

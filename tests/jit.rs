@@ -1,0 +1,465 @@
+//! Machine code, operation by operation: what it computes is what the tables of the
+//! instruction set say, in every register, and nothing else changes. (What whole programs
+//! do is compared in `engines`.) In a build that makes no machine code for the host, the
+//! fast interpreter is tested.
+
+use std::sync::Arc;
+
+use bpflab::Vm;
+use bpflab::harness::EngineKind;
+use bpflab::isa::{
+    AluOp, AtomicOp, EndianOp, EndianSize, Insn, JumpOp, Operand, Reg, SignedSize, Size, Width,
+    encode,
+};
+use bpflab::program::Program;
+use bpflab::spec::ProgType;
+use bpflab::vm::World;
+use bpflab::vm::events::Event;
+use proptest::prelude::*;
+
+/// The registers that programs may change.
+const REGS: [Reg; 10] = [
+    Reg::R0,
+    Reg::R1,
+    Reg::R2,
+    Reg::R3,
+    Reg::R4,
+    Reg::R5,
+    Reg::R6,
+    Reg::R7,
+    Reg::R8,
+    Reg::R9,
+];
+
+/// Numbers at the edges.
+const EDGES: [u64; 14] = [
+    0,
+    1,
+    u64::MAX,
+    0x7fff_ffff_ffff_ffff,
+    0x8000_0000_0000_0000,
+    0x8000_0000,
+    0x7fff_ffff,
+    0xffff_ffff,
+    0xffff_ffff_8000_0000,
+    0x1_0000_0000,
+    33,
+    65,
+    0x1122_3344_5566_7788,
+    0xfedc_ba98_7654_3210,
+];
+
+/// What a program of these instructions returns on a packet.
+fn run(insns: &[Insn], packet: &[u8], engine: EngineKind) -> u64 {
+    let mut vm = Vm::with_world(World::default());
+    vm.set_engine(engine);
+    let program = Program::new("p", ProgType::Xdp, encode(insns));
+    let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
+    let verdict = vm.verdict("p").unwrap();
+    assert!(verdict.accepted, "{}: {insns:#?}", verdict.message);
+    assert_eq!(vm.engine_of_handle(handle), engine);
+    let outcome = vm.run_handle(handle, &Event::packet(packet.to_vec()));
+    outcome.unwrap().runs[0].r0
+}
+
+/// Where a register's sum is on the stack.
+fn slot(reg: Reg) -> i16 {
+    -8 - 8 * i16::from(reg.number())
+}
+
+/// Stores to the frame.
+fn put(off: i16, src: Operand) -> Insn {
+    Insn::Store {
+        size: Size::Dw,
+        base: Reg::FP,
+        off,
+        src,
+    }
+}
+
+fn load(dst: Reg, off: i16) -> Insn {
+    Insn::Load {
+        size: Size::Dw,
+        dst,
+        base: Reg::FP,
+        off,
+    }
+}
+
+const fn add(dst: Reg, src: Reg) -> Insn {
+    Insn::Alu {
+        op: AluOp::Add,
+        width: Width::W64,
+        dst,
+        src: Operand::Reg(src),
+    }
+}
+
+/// The register that an instruction of registers and constants changes.
+fn changed(insn: &Insn) -> Reg {
+    match insn {
+        Insn::Alu { dst, .. }
+        | Insn::MovSx { dst, .. }
+        | Insn::Neg { dst, .. }
+        | Insn::Endian { dst, .. } => *dst,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Runs each instruction on registers full of numbers, and sums up what all registers
+/// hold after it: the sum of the code and the one by the tables.
+fn sums(insns: &[Insn]) -> (u64, u64) {
+    let mut code: Vec<Insn> = REGS.map(|reg| put(slot(reg), Operand::Imm(0))).to_vec();
+    let mut expected = 0u64;
+    for (number, insn) in insns.iter().enumerate() {
+        let mut values = [0; 10];
+        for (at, value) in values.iter_mut().enumerate() {
+            *value = EDGES[(number * 3 + at * 5 + number / 14) % EDGES.len()];
+        }
+        for (dst, value) in REGS.into_iter().zip(values) {
+            code.push(Insn::LoadImm64 { dst, value });
+        }
+        code.push(*insn);
+        let result = insn.fold(|reg| values[usize::from(reg.number())]);
+        values[usize::from(changed(insn).number())] = result.unwrap();
+        for (src, value) in REGS.into_iter().zip(values) {
+            let factor = u64::from(src.number()) + 1;
+            expected = expected.wrapping_add(value.wrapping_mul(factor));
+            code.push(Insn::Atomic {
+                op: AtomicOp::Add,
+                width: Width::W64,
+                base: Reg::FP,
+                off: slot(src),
+                src,
+            });
+        }
+    }
+    code.push(Insn::LoadImm64 {
+        dst: Reg::R0,
+        value: 0,
+    });
+    for reg in REGS {
+        code.push(load(Reg::R1, slot(reg)));
+        code.push(Insn::Alu {
+            op: AluOp::Mul,
+            width: Width::W64,
+            dst: Reg::R1,
+            src: Operand::Imm(i32::from(reg.number()) + 1),
+        });
+        code.push(add(Reg::R0, Reg::R1));
+    }
+    code.push(Insn::Exit);
+    (run(&code, &[0; 64], EngineKind::default()), expected)
+}
+
+#[track_caller]
+fn check(insns: &[Insn]) {
+    for chunk in insns.chunks(90) {
+        let (found, expected) = sums(chunk);
+        if found == expected {
+            continue;
+        }
+        for insn in chunk {
+            for _ in 0..EDGES.len() {
+                let (found, expected) = sums(std::slice::from_ref(insn));
+                assert_eq!(found, expected, "{insn:?}");
+            }
+        }
+        panic!("one of these, with other numbers: {chunk:#?}");
+    }
+}
+
+/// What the verifier lets pass.
+fn is_allowed(op: AluOp, width: Width, src: Operand) -> bool {
+    match (op, src) {
+        (AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod, Operand::Imm(imm)) => imm != 0,
+        (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Imm(imm)) => {
+            (0..i32::from(width.bits())).contains(&imm)
+        }
+        _ => true,
+    }
+}
+
+#[test]
+fn arithmetic_in_every_pair_of_registers() {
+    for &op in AluOp::ALL {
+        for &width in Width::ALL {
+            let pairs = REGS.iter().flat_map(|dst| REGS.map(|src| (*dst, src)));
+            let insns: Vec<_> = pairs
+                .map(|(dst, src)| Insn::Alu {
+                    op,
+                    width,
+                    dst,
+                    src: Operand::Reg(src),
+                })
+                .collect();
+            check(&insns);
+        }
+    }
+}
+
+#[test]
+fn arithmetic_with_constants() {
+    let constants = [
+        0,
+        1,
+        -1,
+        2,
+        7,
+        8,
+        31,
+        32,
+        63,
+        127,
+        128,
+        -128,
+        -129,
+        i32::MIN,
+        i32::MAX,
+        1 << 30,
+    ];
+    let mut insns = Vec::new();
+    for &op in AluOp::ALL {
+        for &width in Width::ALL {
+            for imm in constants {
+                let src = Operand::Imm(imm);
+                if is_allowed(op, width, src) {
+                    insns.extend(REGS.map(|dst| Insn::Alu {
+                        op,
+                        width,
+                        dst,
+                        src,
+                    }));
+                }
+            }
+        }
+    }
+    assert!(insns.len() > 3000, "{}", insns.len());
+    check(&insns);
+}
+
+#[test]
+fn the_operations_of_one_register() {
+    let mut insns = Vec::new();
+    for dst in REGS {
+        insns.extend(Width::ALL.iter().map(|&width| Insn::Neg { width, dst }));
+        for &op in EndianOp::ALL {
+            let sizes = EndianSize::ALL.iter();
+            insns.extend(sizes.map(|&size| Insn::Endian { op, size, dst }));
+        }
+        for src in REGS {
+            for &from in SignedSize::ALL {
+                for &width in Width::ALL {
+                    // There is no such instruction.
+                    if (width, from) != (Width::W32, SignedSize::S32) {
+                        insns.push(Insn::MovSx {
+                            width,
+                            from,
+                            dst,
+                            src,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    check(&insns);
+}
+
+/// Loads two numbers of the packet, which the verifier does not know, into the registers.
+fn operands(at: i16, dst: Reg, src: Reg) -> [Insn; 2] {
+    [(dst, at), (src, at + 8)].map(|(dst, off)| Insn::Load {
+        size: Size::Dw,
+        dst,
+        base: Reg::R9,
+        off,
+    })
+}
+
+/// `r9` = the packet, of which `len` bytes are there; else the end.
+fn packet(len: i32) -> Vec<Insn> {
+    let field = |dst, off| Insn::Load {
+        size: Size::W,
+        dst,
+        base: Reg::R1,
+        off,
+    };
+    vec![
+        field(Reg::R9, 0),
+        field(Reg::R2, 4),
+        Insn::Alu {
+            op: AluOp::Mov,
+            width: Width::W64,
+            dst: Reg::R3,
+            src: Operand::Reg(Reg::R9),
+        },
+        Insn::Alu {
+            op: AluOp::Add,
+            width: Width::W64,
+            dst: Reg::R3,
+            src: Operand::Imm(len),
+        },
+        Insn::LoadImm64 {
+            dst: Reg::R0,
+            value: 0,
+        },
+        Insn::JumpIf {
+            op: JumpOp::Le,
+            width: Width::W64,
+            dst: Reg::R3,
+            src: Operand::Reg(Reg::R2),
+            off: 1,
+        },
+        Insn::Exit,
+    ]
+}
+
+#[test]
+fn conditional_jumps() {
+    let pairs: Vec<(u64, u64)> = EDGES
+        .iter()
+        .flat_map(|a| [(*a, *a), (*a, a.wrapping_add(1)), (*a, !*a), (*a, 1 << 31)])
+        .collect();
+    for &op in JumpOp::ALL {
+        for &width in Width::ALL {
+            for constant in [None, Some(0), Some(-1), Some(1), Some(i32::MIN), Some(300)] {
+                let mut code = packet(16 * i32::try_from(pairs.len()).unwrap());
+                let (mut bytes, mut expected) = (Vec::new(), 0u64);
+                for (number, (a, b)) in pairs.iter().enumerate() {
+                    let at = i16::try_from(16 * number).unwrap();
+                    bytes.extend(a.to_le_bytes().iter().chain(&b.to_le_bytes()));
+                    code.extend(operands(at, Reg::R6, Reg::R2));
+                    let src = constant.map_or(Operand::Reg(Reg::R2), Operand::Imm);
+                    let right = constant.map_or(*b, |imm| i64::from(imm).cast_unsigned());
+                    code.push(Insn::JumpIf {
+                        op,
+                        width,
+                        dst: Reg::R6,
+                        src,
+                        off: 1,
+                    });
+                    // Not a constant for the verifier, which would walk all ways.
+                    code.push(add(Reg::R0, Reg::R6));
+                    if !op.eval(width, *a, right) {
+                        expected = expected.wrapping_add(*a);
+                    }
+                    code.push(Insn::Alu {
+                        op: AluOp::Mul,
+                        width: Width::W64,
+                        dst: Reg::R0,
+                        src: Operand::Imm(31),
+                    });
+                    expected = expected.wrapping_mul(31);
+                }
+                code.push(Insn::Exit);
+                let found = run(&code, &bytes, EngineKind::default());
+                assert_eq!(found, expected, "{op:?} {width:?} {constant:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn atomics() {
+    for &op in AtomicOp::ALL {
+        for &width in Width::ALL {
+            for src in [Reg::R0, Reg::R1, Reg::R4, Reg::R7] {
+                for is_equal in [false, true] {
+                    let (memory, number) = (0x1122_3344_aabb_ccddu64, 0xff00_ff00_0ff0_1234u64);
+                    let mut bytes = number.to_le_bytes().to_vec();
+                    let expected = if is_equal { memory } else { number };
+                    bytes.extend(expected.to_le_bytes());
+                    bytes.extend(memory.to_le_bytes());
+                    let mut code = packet(24);
+                    code.push(Insn::Load {
+                        size: Size::Dw,
+                        dst: Reg::R2,
+                        base: Reg::R9,
+                        off: 16,
+                    });
+                    code.push(put(-8, Operand::Reg(Reg::R2)));
+                    code.extend(operands(0, src, Reg::R0));
+                    code.push(Insn::Atomic {
+                        op,
+                        width,
+                        base: Reg::FP,
+                        off: -8,
+                        src,
+                    });
+                    code.push(load(Reg::R2, -8));
+                    for reg in [Reg::R2, src] {
+                        code.push(Insn::Alu {
+                            op: AluOp::Mul,
+                            width: Width::W64,
+                            dst: Reg::R0,
+                            src: Operand::Imm(31),
+                        });
+                        code.push(add(Reg::R0, reg));
+                    }
+                    code.push(Insn::Exit);
+                    let [found, expected] = [EngineKind::default(), EngineKind::Checked]
+                        .map(|engine| run(&code, &bytes, engine));
+                    assert_eq!(found, expected, "{op:?} {width:?} {src:?} {is_equal}");
+                }
+            }
+        }
+    }
+}
+
+fn reg() -> impl Strategy<Value = Reg> {
+    (0..REGS.len()).prop_map(|at| REGS[at])
+}
+
+fn of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strategy<Value = T> {
+    (0..all.len()).prop_map(|at| all[at])
+}
+
+/// An instruction of registers and constants.
+fn insn() -> impl Strategy<Value = Insn> {
+    let operand = || {
+        prop_oneof![
+            reg().prop_map(Operand::Reg),
+            any::<i32>().prop_map(Operand::Imm),
+            (-65i32..=65).prop_map(Operand::Imm),
+        ]
+    };
+    let alu = (of(AluOp::ALL), of(Width::ALL), reg(), operand());
+    prop_oneof![
+        8 => alu
+            .prop_filter("allowed", |(op, width, _, src)| is_allowed(*op, *width, *src))
+            .prop_map(|(op, width, dst, src)| Insn::Alu { op, width, dst, src }),
+        1 => (of(Width::ALL), reg()).prop_map(|(width, dst)| Insn::Neg { width, dst }),
+        1 => (of(EndianOp::ALL), of(EndianSize::ALL), reg())
+            .prop_map(|(op, size, dst)| Insn::Endian { op, size, dst }),
+        1 => (of(SignedSize::ALL), reg(), reg()).prop_map(|(from, dst, src)| Insn::MovSx {
+            width: Width::W64,
+            from,
+            dst,
+            src,
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn straight_lines(
+        mut values in proptest::array::uniform10(any::<u64>()),
+        insns in prop::collection::vec(insn(), 1..120),
+    ) {
+        let mut code: Vec<Insn> = Vec::new();
+        for (dst, value) in REGS.into_iter().zip(values) {
+            code.push(Insn::LoadImm64 { dst, value });
+        }
+        for insn in &insns {
+            code.push(*insn);
+            let result = insn.fold(|reg| values[usize::from(reg.number())]).unwrap();
+            values[usize::from(changed(insn).number())] = result;
+        }
+        code.extend(REGS[1..].iter().map(|src| add(Reg::R0, *src)));
+        code.push(Insn::Exit);
+        let expected = values.iter().fold(0u64, |sum, value| sum.wrapping_add(*value));
+        prop_assert_eq!(run(&code, &[0; 64], EngineKind::default()), expected);
+    }
+}
