@@ -43,7 +43,7 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
     Some(Native::new(memory, enter, entries))
 }
 
-/// The machine code that [`compile`] makes executable: for listings, on any host. None
+/// The machine code that `compile` makes executable: for listings, on any host. None
 /// for a program that is too large.
 #[must_use]
 pub fn emit(lowered: &Lowered) -> Option<Emitted> {
