@@ -9,7 +9,7 @@
 //!
 //! # fn main() -> bpflab::Result<()> {
 //! let object = Object::open("examples/bpf/write_hist.bpf.o")?;
-//! let mut vm = Vm::new(object)?; // relocates, makes the maps
+//! let mut vm = Vm::new(object)?; // relocates, verifies, compiles
 //! vm.world().task().set_pid(42).set_comm("dd");
 //! vm.attach_all()?;
 //!
