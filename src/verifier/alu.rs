@@ -11,6 +11,7 @@ use super::log::name::type_name;
 use super::reg::{ADD_CONST, ADD_CONST32, ADD_CONST64, Kind, RegState};
 use super::reject::{Checked, reject};
 use super::scalar::Scalar;
+use super::tnum::Tnum;
 use crate::isa::{AluOp, EndianOp, EndianSize, Insn, Operand, Reg, SignedSize, Width, low32};
 use crate::spec::ProgFlags;
 use crate::spec::helpers::TypeFlags;
@@ -385,36 +386,22 @@ fn added(op: AluOp, width: Width, dst: &Scalar, src: &Scalar) -> Option<i32> {
 
 /// The sum of two variable offsets, each bound by itself.
 fn add_offsets(a: &Scalar, b: &Scalar) -> Scalar {
-    let (smin, smax) = match (a.smin.checked_add(b.smin), a.smax.checked_add(b.smax)) {
-        (Some(min), Some(max)) => (min, max),
-        _ => (i64::MIN, i64::MAX),
-    };
-    let (umin, umax) = match (a.umin.checked_add(b.umin), a.umax.checked_add(b.umax)) {
-        (Some(min), Some(max)) => (min, max),
-        _ => (0, u64::MAX),
-    };
-    let bits = a.bits.add(b.bits);
-    Scalar {
-        bits,
-        umin,
-        umax,
-        smin,
-        smax,
-        ..Scalar::UNKNOWN
-    }
+    let signed = a.smin.checked_add(b.smin).zip(a.smax.checked_add(b.smax));
+    let unsigned = a.umin.checked_add(b.umin).zip(a.umax.checked_add(b.umax));
+    offset(a.bits.add(b.bits), signed, unsigned)
 }
 
 /// The difference of two variable offsets.
 fn subtract_offsets(a: &Scalar, b: &Scalar) -> Scalar {
-    let (smin, smax) = match (a.smin.checked_sub(b.smax), a.smax.checked_sub(b.smin)) {
-        (Some(min), Some(max)) => (min, max),
-        _ => (i64::MIN, i64::MAX),
-    };
-    let (umin, umax) = match (a.umin.checked_sub(b.umax), a.umax.checked_sub(b.umin)) {
-        (Some(min), Some(max)) => (min, max),
-        _ => (0, u64::MAX),
-    };
-    let bits = a.bits.sub(b.bits);
+    let signed = a.smin.checked_sub(b.smax).zip(a.smax.checked_sub(b.smin));
+    let unsigned = a.umin.checked_sub(b.umax).zip(a.umax.checked_sub(b.umin));
+    offset(a.bits.sub(b.bits), signed, unsigned)
+}
+
+/// A variable offset of which these bounds are known; those that overflowed are not.
+fn offset(bits: Tnum, signed: Option<(i64, i64)>, unsigned: Option<(u64, u64)>) -> Scalar {
+    let (smin, smax) = signed.unwrap_or((i64::MIN, i64::MAX));
+    let (umin, umax) = unsigned.unwrap_or((0, u64::MAX));
     Scalar {
         bits,
         umin,

@@ -2,7 +2,7 @@
 //! hook, a tracepoint or an iterator, with the prototype that types its context
 //! (`check_attach_btf_id` and `bpf_check_attach_target`).
 
-use super::reject::{Checked, reject};
+use super::reject::{Checked, reject, unsupported};
 use super::structure::is_gpl_compatible;
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
@@ -92,16 +92,10 @@ impl<'p> AttachTarget<'p> {
                 )
             }
             ProgType::StructOps => {
-                reject!(
-                    ENOTSUPP,
-                    "struct_ops programs are not supported by bpflab yet"
-                )
+                unsupported!("struct_ops programs are not supported by bpflab yet")
             }
             ProgType::Ext => {
-                reject!(
-                    ENOTSUPP,
-                    "extension programs are not supported by bpflab yet"
-                )
+                unsupported!("extension programs are not supported by bpflab yet")
             }
             _ => Ok(None),
         }
@@ -112,8 +106,7 @@ impl<'p> AttachTarget<'p> {
             reject!(EINVAL, "Tracing programs must provide btf_id");
         };
         let Some(btf) = &program.kernel_btf else {
-            reject!(
-                ENOTSUPP,
+            unsupported!(
                 "programs that attach to a function in BTF are not supported by bpflab without \
                  the kernel's BTF"
             );

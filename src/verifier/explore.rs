@@ -9,7 +9,7 @@ use super::env::{Pending, Touched, Verifier};
 use super::log::log;
 use super::memory::insn::Place;
 use super::reg::{Kind, MapRef, RegState};
-use super::reject::{Checked, Reject, reject};
+use super::reject::{Checked, Reject, reject, unsupported};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure;
 use crate::isa::{CallTarget, Insn, Pseudo, Reg};
@@ -87,7 +87,7 @@ impl Verifier<'_> {
                 if self.log.is_on() {
                     if self.log.is_full() && show_state {
                         log!(self, "\nfrom {prev} to {pc}:");
-                        self.log_state(true);
+                        self.log_state();
                         show_state = false;
                     }
                     self.log_insn();
@@ -282,10 +282,9 @@ impl Verifier<'_> {
                 let target = i64::from(self.pc.0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
             }
-            CallTarget::Kfunc { .. } => reject!(
-                ENOTSUPP,
-                "calls of kernel functions are not supported by bpflab yet"
-            ),
+            CallTarget::Kfunc { .. } => {
+                unsupported!("calls of kernel functions are not supported by bpflab yet")
+            }
         }
     }
 
@@ -352,10 +351,9 @@ impl Verifier<'_> {
                 }
                 Kind::Func { subprogram }
             }
-            Pseudo::BtfId { .. } => reject!(
-                ENOTSUPP,
-                "addresses of kernel variables are not supported by bpflab yet"
-            ),
+            Pseudo::BtfId { .. } => {
+                unsupported!("addresses of kernel variables are not supported by bpflab yet")
+            }
             Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
                 reject!(EBADF, "fd {fd} is not pointing to valid bpf_map")
             }

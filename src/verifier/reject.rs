@@ -23,6 +23,7 @@ struct Fault {
     text: String,
     pc: Option<Pc>,
     trail: Option<Trail>,
+    unsupported: bool,
 }
 
 impl Reject {
@@ -33,7 +34,15 @@ impl Reject {
             text: text.into(),
             pc: None,
             trail: None,
+            unsupported: false,
         }))
+    }
+
+    /// What this verifier does not know yet; the text says so.
+    pub(crate) fn unsupported(text: impl Into<String>) -> Self {
+        let mut reject = Self::new(Errno::ENOTSUPP, text);
+        reject.0.unsupported = true;
+        reject
     }
 
     /// The same at an instruction, unless one is named already.
@@ -89,7 +98,7 @@ impl Reject {
     /// and the kernel might take it.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        self.message().contains("not supported by bpflab")
+        self.0.unsupported
     }
 
     /// The instruction at fault; none where the fault is the program's as a whole.
@@ -116,6 +125,15 @@ macro_rules! reject {
 }
 pub(crate) use reject;
 
+/// `Err` for a program that needs what this verifier does not know yet. The line has
+/// "not supported by bpflab" in it, so that nobody takes it for the kernel's.
+macro_rules! unsupported {
+    ($($text:tt)+) => {
+        return Err($crate::verifier::reject::Reject::unsupported(format!($($text)+)))
+    };
+}
+pub(crate) use unsupported;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +148,24 @@ mod tests {
         assert_eq!(reject.text(), "R1 max value is outside\nR1 unbounded");
         assert_eq!(reject.pc(), Some(Pc(4)));
         assert_eq!(Reject::new(Errno::EINVAL, "").message(), "");
+    }
+
+    #[test]
+    fn our_own_limits_are_told_apart() {
+        fn check(object: &str) -> Checked {
+            unsupported!("{object} are not supported by bpflab yet");
+        }
+        let limit = check("arenas").unwrap_err();
+        assert!(
+            limit
+                .clone()
+                .and("Caller passes invalid args")
+                .is_unsupported()
+        );
+        assert_eq!(limit.errno(), Errno::ENOTSUPP);
+        // A name in the kernel's words does not make them ours.
+        let text = "func 'not supported by bpflab' not found";
+        assert!(!Reject::new(Errno::EINVAL, text).is_unsupported());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::verifier::log::log;
 use crate::verifier::log::name::type_name;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, Reject, reject};
+use crate::verifier::reject::{Checked, Reject, reject, unsupported};
 
 /// What is said of a call that may sleep where that is not allowed.
 const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-sleepable context,\n\
@@ -143,8 +143,7 @@ impl Verifier<'_> {
                         "arg#{at} expected pointer to stack or const struct bpf_dynptr"
                     );
                 }
-                reject!(
-                    ENOTSUPP,
+                unsupported!(
                     "dynptr arguments of global functions are not supported by bpflab yet"
                 );
             }
@@ -174,8 +173,7 @@ impl Verifier<'_> {
             return Err(unexpected(state, reg));
         }
         if id != wanted || state.off != 0 {
-            reject!(
-                ENOTSUPP,
+            unsupported!(
                 "a part of a kernel object (R{number}) as an argument of a global function is \
                  not supported by bpflab yet"
             );

@@ -10,7 +10,7 @@ use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_REG_ARGS;
 use crate::util::TypeId;
 use crate::verifier::attach_target::{kind_name, shown_name};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 use crate::verifier::structure::SubprogramInfo;
 
 /// What a parameter takes (`enum bpf_arg_type`, as far as functions have it).
@@ -380,8 +380,7 @@ impl Parameter<'_> {
             reject!(EINVAL, "{}", fault("candidate matching error: -22"));
         }
         let Some(kernel) = &self.program.kernel_btf else {
-            reject!(
-                ENOTSUPP,
+            unsupported!(
                 "{}",
                 fault("is not supported by bpflab without the kernel's BTF")
             );

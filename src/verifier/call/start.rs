@@ -7,7 +7,7 @@ use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 
 impl Verifier<'_> {
     /// Sets `r1` and following for a walk that begins at this function.
@@ -81,10 +81,9 @@ impl Verifier<'_> {
                 reg.id = self.new_id();
                 return Ok(reg);
             }
-            Argument::Dynptr => reject!(
-                ENOTSUPP,
-                "dynptr arguments of global functions are not supported by bpflab yet"
-            ),
+            Argument::Dynptr => {
+                unsupported!("dynptr arguments of global functions are not supported by bpflab yet")
+            }
         };
         if reg.maybe_null() {
             reg.id = self.new_id();

@@ -31,7 +31,7 @@ impl Touched {
 impl Verifier<'_> {
     /// Prints everything that is known in the innermost frame of the current state, as
     /// the rest of a line.
-    pub(crate) fn log_state(&mut self, _all: bool) {
+    pub(crate) fn log_state(&mut self) {
         self.log_frame(self.state.current());
     }
 

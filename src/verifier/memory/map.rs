@@ -9,7 +9,7 @@ use crate::program::MapDef;
 use crate::spec::MapFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{MapRef, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 
 impl Verifier<'_> {
     /// A load or store of an instruction; what a load gives.
@@ -30,10 +30,7 @@ impl Verifier<'_> {
             field.kind.is_pointer() && i64::from(field.off) == place
         };
         if self.maps.fields(map).iter().any(is_pointer) {
-            reject!(
-                ENOTSUPP,
-                "kernel pointers in map values are not supported by bpflab yet"
-            );
+            unsupported!("kernel pointers in map values are not supported by bpflab yet");
         }
         let Some(def) = self.map(map) else {
             return Ok(RegState::UNKNOWN);

@@ -11,7 +11,7 @@ mod stack_write;
 use super::env::Verifier;
 use super::log::name::type_name;
 use super::reg::{Kind, RegState};
-use super::reject::{Checked, reject};
+use super::reject::{Checked, reject, unsupported};
 use crate::isa::Reg;
 use crate::spec::PacketAccess;
 use crate::spec::helpers::TypeFlags;
@@ -98,7 +98,7 @@ impl Verifier<'_> {
                 None => return Ok(()),
             },
             Kind::Packet { .. } | Kind::PacketMeta { .. } if reg.flags.is_empty() => {
-                if a.access == Access::Write && !self.may_access_packet(false, a.access) {
+                if a.access == Access::Write && !self.may_access_packet(a.access) {
                     reject!(EACCES, "cannot write into packet");
                 }
                 self.check_packet_access(a.base, off, a.size, false)?;
@@ -131,16 +131,12 @@ impl Verifier<'_> {
                 RegState::UNKNOWN
             }
             Kind::BtfId { .. } if !reg.maybe_null() => {
-                reject!(
-                    ENOTSUPP,
+                unsupported!(
                     "loads and stores through typed kernel pointers are not supported by bpflab yet"
                 );
             }
             Kind::MapPtr { .. } if reg.flags.is_empty() => {
-                reject!(
-                    ENOTSUPP,
-                    "loads of a map's own fields are not supported by bpflab yet"
-                );
+                unsupported!("loads of a map's own fields are not supported by bpflab yet");
             }
             _ => {
                 let name = type_name(&reg);
@@ -185,7 +181,7 @@ impl Verifier<'_> {
 
     /// Whether the program may touch packet bytes directly in this way
     /// (`may_access_direct_pkt_data`); through a helper its prototype decides as well.
-    pub(crate) fn may_access_packet(&mut self, _for_helper: bool, access: Access) -> bool {
+    pub(crate) fn may_access_packet(&self, access: Access) -> bool {
         match self.program.prog_type.info().packet {
             PacketAccess::None => false,
             PacketAccess::Read => access == Access::Read,

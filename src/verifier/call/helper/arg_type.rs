@@ -8,7 +8,7 @@ use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::name::{TypeName, type_name};
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 
 /// What stands for any map, object or frame in the tables: only kinds are compared.
 const MAP: MapRef = MapRef {
@@ -111,10 +111,7 @@ impl Verifier<'_> {
         let fits = |one: &TypeName| same_kind(one.kind, state.kind) && one.flags == flags;
         let number = reg.number();
         if arg.kind == ArgKind::PtrToDynptr && state.kind == Kind::Dynptr {
-            reject!(
-                ENOTSUPP,
-                "a dynptr (R{number}) is not supported by bpflab yet"
-            );
+            unsupported!("a dynptr (R{number}) is not supported by bpflab yet");
         }
         if !allowed.iter().any(fits) {
             let mut names: Vec<_> = allowed.iter().map(TypeName::to_string).collect();

@@ -8,7 +8,7 @@ use crate::spec::{MapType, ProgType};
 use crate::verifier::env::Verifier;
 use crate::verifier::memory::{Access, MemoryAccess};
 use crate::verifier::reg::{Kind, MapRef};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 
 /// What the helper does with the memory of an argument.
 const fn access(arg: Arg) -> Access {
@@ -105,14 +105,10 @@ impl Verifier<'_> {
             ArgKind::PtrToSpinLock => self.check_lock(call, reg),
             ArgKind::PtrToTimer => self.check_timer(call, reg),
             ArgKind::PtrToDynptr => {
-                reject!(
-                    ENOTSUPP,
-                    "a dynptr (R{number}) is not supported by bpflab yet"
-                );
+                unsupported!("a dynptr (R{number}) is not supported by bpflab yet");
             }
             ArgKind::KptrXchgDest => {
-                reject!(
-                    ENOTSUPP,
+                unsupported!(
                     "a kernel pointer in a map (R{number}) is not supported by bpflab yet"
                 );
             }
@@ -133,7 +129,7 @@ impl Verifier<'_> {
     /// sees as a packet always, of others as the prototype says.
     fn may_pass_packet(&mut self, call: &Call) -> bool {
         (call.is(Attributes::PKT_ACCESS) || self.program.prog_type == ProgType::CgroupSockopt)
-            && self.may_access_packet(true, Access::Read)
+            && self.may_access_packet(Access::Read)
     }
 
     /// What a map's value is for this map (`resolve_map_arg_type`).

@@ -9,7 +9,7 @@ use crate::util::HelperId;
 use crate::verifier::env::Verifier;
 use crate::verifier::maps::FieldKind;
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 use crate::verifier::state::{Held, Reference};
 
 impl Verifier<'_> {
@@ -34,10 +34,7 @@ impl Verifier<'_> {
     pub(super) fn check_lock(&mut self, call: &Call, reg: Reg) -> Checked {
         let state = *self.reg(reg);
         let Kind::MapValue { map, .. } = state.kind else {
-            reject!(
-                ENOTSUPP,
-                "a lock in an allocated object is not supported by bpflab yet"
-            );
+            unsupported!("a lock in an allocated object is not supported by bpflab yet");
         };
         self.check_field(reg, &state, map, FieldKind::SpinLock)?;
         let held = self.held_lock().copied();

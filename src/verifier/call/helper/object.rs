@@ -8,7 +8,7 @@ use crate::spec::helpers::{Arg, ArgKind, Detail, TypeFlags, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 
 /// How deep structs are looked into.
 const MAX_DEPTH: u32 = 64;
@@ -29,8 +29,7 @@ impl Verifier<'_> {
         let wanted = match (arg.kind, arg.detail) {
             (ArgKind::PtrToBtfIdSockCommon, _) => "sock_common",
             (ArgKind::PtrToBtfId, Detail::Struct(name)) => name,
-            _ => reject!(
-                ENOTSUPP,
+            _ => unsupported!(
                 "a typed kernel pointer (R{number}) as this argument is not supported by bpflab yet"
             ),
         };

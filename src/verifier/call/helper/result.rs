@@ -8,7 +8,7 @@ use crate::spec::helpers::{Detail, Effects, RetKind, TypeFlags, helper, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, reject, unsupported};
 use crate::verifier::scalar::Scalar;
 
 /// The lowest error that a helper returns (`MAX_ERRNO`).
@@ -44,8 +44,7 @@ impl Verifier<'_> {
             RetKind::PtrToBtfId => Kind::BtfId {
                 id: self.result_type(call)?,
             },
-            RetKind::PtrToMemOrBtfId => reject!(
-                ENOTSUPP,
+            RetKind::PtrToMemOrBtfId => unsupported!(
                 "the result of {} is not supported by bpflab yet",
                 Named(call.id)
             ),
@@ -122,8 +121,7 @@ impl Verifier<'_> {
         };
         match found {
             Some(found) => Ok(found.id()),
-            None => reject!(
-                ENOTSUPP,
+            None => unsupported!(
                 "the result of {} without the kernel's BTF is not supported by bpflab yet",
                 Named(call.id)
             ),
