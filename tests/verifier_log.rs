@@ -13,7 +13,6 @@ mod here;
 mod kernel;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::program::Program;
@@ -73,17 +72,4 @@ fn no_log_but_the_error_where_it_is_off() {
     assert_eq!(bad.verdict.log, "R9 !read_ok\n");
     let good = verify(&case::program("r0 = 0\nexit\n"), &Options::default());
     assert_eq!(good.verdict.log, "");
-}
-
-/// The folder of this repository's objects.
-fn objects() -> Vec<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let mut found: Vec<_> = ["tests/objects", "examples/bpf"]
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "o"))
-        .collect();
-    found.sort();
-    found
 }

@@ -1,6 +1,7 @@
 //! The same logs, asked of the kernel.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Object;
@@ -9,7 +10,7 @@ use bpflab::object::cases::Cases;
 use bpflab::program::Program;
 use bpflab::verifier::LogLevel;
 
-use crate::{case, here, objects};
+use crate::{case, here};
 
 /// The kernel whose log this is.
 const JUDGE: &str = "6.18.";
@@ -17,6 +18,19 @@ const JUDGE: &str = "6.18.";
 /// A program of ours of which the logs differ: it loads through a typed pointer, which
 /// is a later step.
 const KNOWN: &str = "btf_tracepoint";
+
+/// This repository's objects.
+fn objects() -> Vec<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut found: Vec<_> = ["tests/objects", "examples/bpf"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "o"))
+        .collect();
+    found.sort();
+    found
+}
 
 /// What the kernel says; `None` where it gives no verdict.
 fn kernel_log(program: &Program) -> Option<String> {
