@@ -25,6 +25,8 @@ mod emitted;
 mod labels;
 mod layout;
 mod runtime;
+#[cfg(test)]
+mod testing;
 mod x86_64;
 
 use crate::interp::Native;

@@ -37,6 +37,8 @@ mod emitter;
 mod frame;
 mod memory;
 mod regs;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 pub(super) use translate::emit;
