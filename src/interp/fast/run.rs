@@ -13,7 +13,7 @@ use super::super::stack::{Frame, Stack};
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
-use crate::lower::{Lowered, Target};
+use crate::lower::{KNOWN, KnownValues, Lowered, Target};
 use crate::spec::limits;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
@@ -76,6 +76,8 @@ pub(crate) struct Run<'a> {
     pub is_native: bool,
     pub granted: i64,
     pub left: i64,
+    /// What helpers return that stay the same for a run, as far as its programs use it.
+    pub known: KnownValues,
 }
 
 /// A function under way, and how its caller goes on.
@@ -136,6 +138,7 @@ impl<'a> Run<'a> {
             is_native: false,
             granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
             left: 0,
+            known: [0; KNOWN],
         };
         run.set_limit();
         run
@@ -147,6 +150,7 @@ impl<'a> Run<'a> {
         machine: &mut Machine,
         args: [u64; 5],
     ) -> Result<Finished, Box<Fault>> {
+        self.lowered.read_known(&mut machine.world, &mut self.known);
         let r0 = self.enter(machine, 0, 0, args)?;
         Ok(Finished {
             r0,
@@ -272,7 +276,7 @@ impl<'a> Run<'a> {
     }
 
     /// `bpf_tail_call(ctx, map, index)`.
-    pub(crate) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
+    pub(crate) fn tail_call(&mut self, machine: &mut Machine) -> Result<Next, Stop> {
         let [_, context, map, index, ..] = self.host.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
@@ -288,6 +292,7 @@ impl<'a> Run<'a> {
             return Err(Stop::Checked);
         };
         self.set_program(image, lowered);
+        lowered.read_known(&mut machine.world, &mut self.known);
         let needs = lowered.functions().first().map_or(0, |main| main.stack);
         self.clean(needs);
         Ok(Next::Goto(0))
