@@ -59,7 +59,7 @@ impl Emitter<'_> {
                 width,
                 dst,
                 src,
-            } => self.alu(op, width, dst, src),
+            } => self.alu(op, width, host(dst), host(dst), src),
             Op::MovSx {
                 width,
                 from,
