@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `count` | where instructions are counted, at the least cost |
 //! | `code` | code memory: written, then executable, never both |
+//! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
 //! | `runtime` | what machine code calls |
 //! | `x86_64` | the code for x86-64 |
@@ -18,6 +19,7 @@
 mod code;
 mod count;
 mod emitted;
+mod loops;
 mod runtime;
 mod x86_64;
 
@@ -26,6 +28,7 @@ use crate::lower::Lowered;
 use code::CodeMemory;
 use count::Counts;
 pub use emitted::Emitted;
+use x86_64::Features;
 
 /// Whether this host executes what is emitted.
 const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", unix));
@@ -47,5 +50,5 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
 /// for a program that is too large.
 #[must_use]
 pub fn emit(lowered: &Lowered) -> Option<Emitted> {
-    x86_64::emit(lowered, &Counts::of(lowered))
+    x86_64::emit(lowered, &Counts::of(lowered), Features::of_host())
 }
