@@ -110,6 +110,7 @@ impl Vm {
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
     pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
+        self.machine.settle()?;
         let entry = self.image(program)?.clone();
         let (machine, images) = (&mut self.machine, &self.images);
         Ok(self
@@ -205,6 +206,7 @@ impl Vm {
         outcome: &mut Outcome,
         run: impl FnOnce(&mut Self, [u64; 5]) -> Result<Finished>,
     ) -> Result<Run> {
+        self.machine.settle()?;
         let image = self.image(program)?.program();
         let (name, prog_type) = (image.name.clone(), image.prog_type);
         let placed = event.place(prog_type, &mut self.machine.space)?;

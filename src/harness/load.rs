@@ -67,7 +67,8 @@ impl Vm {
     /// with each access checked.
     ///
     /// # Errors
-    /// As of [`new`](Self::new); nothing of the object can be run then.
+    /// As of [`new`](Self::new); nothing of the object can be run then. [`Error::Cpu`]
+    /// while other [CPUs](Self::cpu) are in use.
     pub fn load(&mut self, object: Object) -> Result<()> {
         let programs = relocated(&object)?;
         let verifications = verify_all(&programs);
@@ -114,6 +115,7 @@ impl Vm {
         programs: Vec<Arc<Program>>,
         verifications: Vec<Verification>,
     ) -> Result<Vec<ProgramHandle>> {
+        self.machine.may_add("programs")?;
         let maps = defs
             .iter()
             .map(|def| self.load_map(def))
@@ -138,7 +140,7 @@ impl Vm {
                 image.compile(crate::jit::compile);
                 image
             };
-            self.verifications.push(verification);
+            self.verifications.push(Arc::new(verification));
             handles.push(ProgramHandle(
                 u32::try_from(self.images.len()).unwrap_or(u32::MAX),
             ));

@@ -39,7 +39,7 @@ pub struct Vm {
     /// By program handle.
     pub(super) images: Vec<Arc<Image>>,
     /// By program handle: what the verifier says.
-    pub(super) verifications: Vec<Verification>,
+    pub(super) verifications: Vec<Arc<Verification>>,
     pub(super) engine: EngineKind,
     /// By program handle: where the program is attached.
     pub(super) attached: Vec<Option<Attached>>,
@@ -141,7 +141,7 @@ impl Vm {
     /// The verdict on a program and what was proved of it, by handle.
     #[must_use]
     pub fn verification(&self, program: ProgramHandle) -> Option<&Verification> {
-        self.verifications.get(program.index())
+        self.verifications.get(program.index()).map(Arc::as_ref)
     }
 
     /// Limits each run of a program to this many instructions (2^28 otherwise).
@@ -160,6 +160,9 @@ impl Vm {
     /// Puts a function of the test in place of a helper, by its name with or
     /// without `bpf_`. It gets the arguments, reads and writes memory that they
     /// point to through checked copies, and returns r0.
+    ///
+    /// [CPUs](Self::cpu) that are made later share the function: it runs for one of them
+    /// at a time, and the others wait.
     ///
     /// ```
     /// # fn main() -> bpflab::Result<()> {

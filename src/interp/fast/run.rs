@@ -14,7 +14,7 @@ use super::context::POINTERS;
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
-use crate::lower::{Lowered, Target};
+use crate::lower::{KNOWN, KnownValues, Lowered, Target};
 use crate::spec::limits;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
@@ -82,6 +82,8 @@ pub(crate) struct Run<'a> {
     /// The first of the pointers of [`ContextUse`](crate::lower::ContextUse) as they are
     /// at the moment; 0 where there is none.
     pub pointers: [u64; POINTERS],
+    /// What helpers return that stay the same for a run, as far as its programs use it.
+    pub known: KnownValues,
 }
 
 /// A function under way, and how its caller goes on.
@@ -144,6 +146,7 @@ impl<'a> Run<'a> {
             left: 0,
             packet: 0,
             pointers: [0; POINTERS],
+            known: [0; KNOWN],
         };
         run.set_limit();
         run
@@ -155,6 +158,7 @@ impl<'a> Run<'a> {
         machine: &mut Machine,
         args: [u64; 5],
     ) -> Result<Finished, Box<Fault>> {
+        self.lowered.read_known(&mut machine.world, &mut self.known);
         let r0 = self.enter(machine, 0, 0, args)?;
         Ok(Finished {
             r0,
@@ -280,7 +284,7 @@ impl<'a> Run<'a> {
     }
 
     /// `bpf_tail_call(ctx, map, index)`.
-    pub(crate) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
+    pub(crate) fn tail_call(&mut self, machine: &mut Machine) -> Result<Next, Stop> {
         let [_, context, map, index, ..] = self.host.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
@@ -297,6 +301,7 @@ impl<'a> Run<'a> {
         };
         self.set_program(image, lowered);
         self.see_pointers(machine);
+        lowered.read_known(&mut machine.world, &mut self.known);
         let needs = lowered.functions().first().map_or(0, |main| main.stack);
         self.clean(needs);
         Ok(Next::Goto(0))

@@ -185,6 +185,12 @@ impl Used {
             Op::Jump { .. } | Op::MayGoto { .. } => {}
             Op::Exit => self.reg(Reg::R0),
             Op::LoadPacket { .. } | Op::TailCall => self.arguments(),
+            Op::Lookup { key, .. } => {
+                self.place(key);
+                self.reg(Reg::R0);
+                self.calls = true;
+            }
+            Op::Known { .. } => self.reg(Reg::R0),
             Op::CallHelper { .. } | Op::CallFunction { .. } => self.calls = true,
         }
     }

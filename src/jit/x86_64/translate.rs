@@ -100,7 +100,9 @@ impl Emitter<'_> {
             Op::LoadPointer { size, dst, off } => {
                 has_code = self.load_pointer(at, size, dst, off);
             }
-            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
+                has_code = false;
+            }
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
