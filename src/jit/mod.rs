@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `count` | where instructions are counted, at the least cost |
 //! | `code` | code memory: written, then executable, never both |
+//! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
 //! | `labels` | labels, and code that is put off |
 //! | `layout` | where machine code finds what in a run |
@@ -24,6 +25,7 @@ mod count;
 mod emitted;
 mod labels;
 mod layout;
+mod loops;
 mod runtime;
 #[cfg(test)]
 mod testing;
@@ -35,6 +37,7 @@ use crate::spec::context::Arch;
 use code::CodeMemory;
 use count::Counts;
 pub use emitted::Emitted;
+use x86_64::Features;
 
 /// Whether this host executes what is emitted for it.
 pub(crate) const RUNS_HERE: bool = cfg!(all(
@@ -71,7 +74,7 @@ pub fn emit(lowered: &Lowered) -> Option<Emitted> {
 pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     let counts = Counts::of(lowered);
     match machine {
-        Arch::X86_64 => x86_64::emit(lowered, &counts),
+        Arch::X86_64 => x86_64::emit(lowered, &counts, Features::of_host()),
         Arch::Arm64 => arm64::emit(lowered, &counts),
     }
 }
