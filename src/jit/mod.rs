@@ -72,6 +72,6 @@ pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     let counts = Counts::of(lowered);
     match machine {
         Arch::X86_64 => x86_64::emit(lowered, &counts),
-        Arch::Arm64 => arm64::emit(lowered, &counts),
+        Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
     }
 }
