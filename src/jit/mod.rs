@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `count` | where instructions are counted, at the least cost |
 //! | `code` | code memory: written, then executable, never both |
+//! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
 //! | `labels` | labels, and code that is put off |
 //! | `layout` | where machine code finds what in a run |
@@ -24,6 +25,7 @@ mod count;
 mod emitted;
 mod labels;
 mod layout;
+mod loops;
 mod runtime;
 #[cfg(test)]
 mod testing;
@@ -71,7 +73,7 @@ pub fn emit(lowered: &Lowered) -> Option<Emitted> {
 pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     let counts = Counts::of(lowered);
     match machine {
-        Arch::X86_64 => x86_64::emit(lowered, &counts),
+        Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
         Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
     }
 }
