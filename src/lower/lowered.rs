@@ -79,6 +79,8 @@ pub struct Helper {
     pub id: HelperId,
     /// Its body; none where only a mock could do it.
     pub body: Option<Body>,
+    /// The context's pointers into the packet may be others afterwards.
+    pub changes_packet: bool,
 }
 
 /// A map whose values a program accesses or looks up.

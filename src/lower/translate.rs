@@ -14,6 +14,7 @@ use super::ranges::apply::ranges;
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::Verified;
@@ -292,7 +293,12 @@ impl Lowering<'_> {
             return Ok(*index);
         }
         let index = u16::try_from(self.helpers.len()).map_err(|_| LowerError::TooLarge)?;
-        self.helpers.push(Helper { id, body: body(id) });
+        let effects = helpers::helper(id).map(|helper| helper.effects);
+        self.helpers.push(Helper {
+            id,
+            body: body(id),
+            changes_packet: effects.is_some_and(|e| e.contains(Effects::CHANGES_PACKET)),
+        });
         self.helper_index.insert(id, index);
         Ok(index)
     }

@@ -10,6 +10,7 @@ use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
 use super::super::native::Native;
 use super::super::stack::{Frame, Stack};
+use super::context::POINTERS;
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
@@ -76,6 +77,11 @@ pub(crate) struct Run<'a> {
     pub is_native: bool,
     pub granted: i64,
     pub left: i64,
+    /// What added to an address in the packet gives the host address; 0 without a packet.
+    pub packet: u64,
+    /// The first of the pointers of [`ContextUse`](crate::lower::ContextUse) as they are
+    /// at the moment; 0 where there is none.
+    pub pointers: [u64; POINTERS],
     /// What helpers return that stay the same for a run, as far as its programs use it.
     pub known: KnownValues,
 }
@@ -138,6 +144,8 @@ impl<'a> Run<'a> {
             is_native: false,
             granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
             left: 0,
+            packet: 0,
+            pointers: [0; POINTERS],
             known: [0; KNOWN],
         };
         run.set_limit();
@@ -292,6 +300,7 @@ impl<'a> Run<'a> {
             return Err(Stop::Checked);
         };
         self.set_program(image, lowered);
+        self.see_pointers(machine);
         lowered.read_known(&mut machine.world, &mut self.known);
         let needs = lowered.functions().first().map_or(0, |main| main.stack);
         self.clean(needs);
@@ -339,6 +348,7 @@ impl<'a> Run<'a> {
         if let Some((image, lowered, frame_end)) = kept {
             self.set_program(image, lowered);
             self.host.frame_end = frame_end;
+            self.see_pointers(machine);
         }
         self.frames.truncate(floor);
         result
@@ -367,6 +377,9 @@ impl<'a> Run<'a> {
         match result {
             Ok(r0) => {
                 self.host.regs[0] = r0;
+                if self.is_native && helper.changes_packet {
+                    self.see_pointers(machine);
+                }
                 Ok(())
             }
             // What happened in a callback is told as it is, with its own place.
