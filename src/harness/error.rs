@@ -6,10 +6,10 @@ use super::engine_kind::EngineKind;
 use crate::object::ObjectError;
 use crate::util::Errno;
 use crate::verifier::Reject;
-use crate::vm::Fault;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
+use crate::vm::{AddMapError, CpuError, Fault};
 
 /// The result of what a test does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -33,6 +33,9 @@ pub enum Error {
     /// The machine has no room for another object.
     #[error(transparent)]
     Space(#[from] SpaceFull),
+    /// A CPU that is not there, or can't be used for this.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
     /// No program of this name.
     #[error("no program '{name}'; there are: {there}")]
     NoProgram {
@@ -114,6 +117,15 @@ pub enum Error {
         /// What the operation needs.
         wanted: &'static str,
     },
+}
+
+impl From<AddMapError> for Error {
+    fn from(error: AddMapError) -> Self {
+        match error {
+            AddMapError::Space(full) => full.into(),
+            AddMapError::Cpu(error) => error.into(),
+        }
+    }
 }
 
 /// The place of a reject, for a message.

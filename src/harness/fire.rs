@@ -110,6 +110,7 @@ impl Vm {
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when the program does what it must not.
     pub fn execute(&mut self, program: ProgramHandle, args: [u64; 5]) -> Result<Finished> {
+        self.machine.settle()?;
         let entry = self.image(program)?.clone();
         let (machine, images) = (&mut self.machine, &self.images);
         Ok(self
@@ -139,6 +140,30 @@ impl Vm {
         outcome.passed = run.returned() != 0;
         outcome.runs.push(run);
         Ok(outcome)
+    }
+
+    /// The engine that a run of a program on this event begins on: the
+    /// [program's](Self::engine_of_handle), unless the event or a mock asks for checks.
+    ///
+    /// # Errors
+    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
+    pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<EngineKind> {
+        let image = self.image(program)?.clone();
+        let prog_type = image.program().prog_type;
+        let placed = event.place(prog_type, &mut self.machine.space)?;
+        let context = placed.r1();
+        self.machine.enter(prog_type, placed);
+        let start = image
+            .lowered()
+            .and_then(|lowered| lowered.may_start(&self.machine, context));
+        let engine = match start {
+            Some(_) => self.engine_of_handle(program),
+            None => EngineKind::Checked,
+        };
+        if let Some(placed) = self.machine.leave() {
+            placed.remove(&mut self.machine.space);
+        }
+        Ok(engine)
     }
 
     /// Runs a program on the event that was placed for it, on the engine for it.
@@ -205,6 +230,7 @@ impl Vm {
         outcome: &mut Outcome,
         run: impl FnOnce(&mut Self, [u64; 5]) -> Result<Finished>,
     ) -> Result<Run> {
+        self.machine.settle()?;
         let image = self.image(program)?.program();
         let (name, prog_type) = (image.name.clone(), image.prog_type);
         let placed = event.place(prog_type, &mut self.machine.space)?;

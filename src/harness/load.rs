@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::error::{Error, Result, list};
 use super::vm::{Sharing, Vm};
 use crate::interp::Image;
-use crate::lower::Passes;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
@@ -67,7 +66,8 @@ impl Vm {
     /// with each access checked.
     ///
     /// # Errors
-    /// As of [`new`](Self::new); nothing of the object can be run then.
+    /// As of [`new`](Self::new); nothing of the object can be run then. [`Error::Cpu`]
+    /// while other [CPUs](Self::cpu) are in use.
     pub fn load(&mut self, object: Object) -> Result<()> {
         let programs = relocated(&object)?;
         let verifications = verify_all(&programs);
@@ -114,6 +114,7 @@ impl Vm {
         programs: Vec<Arc<Program>>,
         verifications: Vec<Verification>,
     ) -> Result<Vec<ProgramHandle>> {
+        self.machine.may_add("programs")?;
         let maps = defs
             .iter()
             .map(|def| self.load_map(def))
@@ -128,7 +129,11 @@ impl Vm {
             let machine = &mut self.machine;
             let image = match &verification.outcome {
                 Ok(verified) => {
-                    Image::verified(verified, maps.clone(), machine, Passes::default())?
+                    let mut image = Image::verified(verified, maps.clone(), machine, self.passes)?;
+                    if !self.threaded {
+                        image.forget_cells();
+                    }
+                    image
                 }
                 Err(_) => Image::new(program, maps.clone(), machine)?,
             };
@@ -138,7 +143,7 @@ impl Vm {
                 image.compile(crate::jit::compile);
                 image
             };
-            self.verifications.push(verification);
+            self.verifications.push(Arc::new(verification));
             handles.push(ProgramHandle(
                 u32::try_from(self.images.len()).unwrap_or(u32::MAX),
             ));

@@ -7,6 +7,7 @@
 
 mod attach;
 mod attach_point;
+mod cpu;
 mod engine_kind;
 mod error;
 mod fire;

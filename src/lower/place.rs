@@ -4,14 +4,17 @@ use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
 use super::context::field_at;
-use super::lowered::{BoundMap, ContextUse};
+use super::lowered::{BoundMap, ContextUse, Keys};
 use super::op::{Op, Order, Place};
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Reg, Size};
+use crate::program::MapDef;
+use crate::spec::MapType;
 use crate::spec::context::{Mode, Yield};
 use crate::spec::helpers::id;
 use crate::util::{MapId, Pc};
 use crate::verifier::{Through, Verified};
+use crate::vm::memory::Region;
 
 /// The places of a program's accesses, and what they refer to.
 pub(super) struct Places<'a> {
@@ -165,6 +168,7 @@ impl<'a> Places<'a> {
         let map = machine.map(handle)?;
         let slab = map.slab()?;
         let first = machine.value_address(handle, 0)?;
+        let span = Region::element_span(slab.value_size());
         if !slab.is_spread() || slab.is_keyed() && self.deletes.from(id) {
             return None;
         }
@@ -173,8 +177,21 @@ impl<'a> Places<'a> {
             handle,
             map: map.clone(),
             delta: slab.values().host_address().wrapping_sub(first),
+            first,
+            span,
+            keys: keys_of(map.def()),
         });
         self.map_index.insert(id, index);
         Some(index)
+    }
+}
+
+/// How keys of a map of this definition lead to elements.
+fn keys_of(def: &MapDef) -> Keys {
+    let count = def.max_entries;
+    match def.map_type {
+        MapType::Array => Keys::Index { count },
+        MapType::PercpuArray => Keys::PerCpuIndex { count },
+        _ => Keys::Other { size: def.key_size },
     }
 }

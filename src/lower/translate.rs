@@ -5,12 +5,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
-use super::lowered::{Function, Helper, Lowered};
+use super::known;
+use super::lowered::{Function, Helper, Lowered, Overlay};
 use super::op::{Op, Order, Target};
 use super::place::Places;
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo};
 use crate::program::{MapDef, Program};
+use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::Verified;
@@ -38,6 +40,8 @@ pub fn lower(
         functions: functions(verified, &kept)?,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
+        known: Vec::new(),
+        passes,
     };
     let mut ops = Vec::with_capacity(kept.len());
     for (pc, _) in &kept {
@@ -48,6 +52,7 @@ pub fn lower(
         targets,
         functions,
         helpers,
+        known,
         ..
     } = lowering;
     let (maps, context) = places.into_parts();
@@ -61,6 +66,9 @@ pub fn lower(
         helpers,
         maps,
         context,
+        known,
+        notes: Vec::new(),
+        overlay: Overlay::default(),
     })
 }
 
@@ -106,6 +114,7 @@ fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, L
             end: number(end)?,
             start,
             stack,
+            zeroed: Box::from([(stack, 0)]),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }
@@ -123,6 +132,8 @@ struct Lowering<'a> {
     functions: Vec<Function>,
     helpers: Vec<Helper>,
     helper_index: FxHashMap<HelperId, u16>,
+    known: Vec<u8>,
+    passes: Passes,
 }
 
 impl Lowering<'_> {
@@ -213,9 +224,11 @@ impl Lowering<'_> {
                 target: self.target(pc, &insn)?,
             },
             Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => Op::TailCall,
-            Insn::Call(CallTarget::Helper(id)) => Op::CallHelper {
-                helper: self.helper(id)?,
-            },
+            Insn::Call(CallTarget::Helper(id)) => {
+                // Also where it is not called: a run with a mock of it may not start.
+                let helper = self.helper(id)?;
+                self.known(id).unwrap_or(Op::CallHelper { helper })
+            }
             Insn::Call(CallTarget::Subprogram { .. }) => Op::CallFunction {
                 function: self.function(pc, &insn)?,
             },
@@ -269,9 +282,23 @@ impl Lowering<'_> {
             return Ok(*index);
         }
         let index = u16::try_from(self.helpers.len()).map_err(|_| LowerError::TooLarge)?;
-        self.helpers.push(Helper { id, body: body(id) });
+        let effects = helpers::helper(id).map(|helper| helper.effects);
+        self.helpers.push(Helper {
+            id,
+            body: body(id),
+            changes_packet: effects.is_some_and(|e| e.contains(Effects::CHANGES_PACKET)),
+        });
         self.helper_index.insert(id, index);
         Ok(index)
+    }
+
+    /// The operation for a helper whose result stays the same for a run.
+    fn known(&mut self, id: HelperId) -> Option<Op> {
+        let which = known::which(id).filter(|_| self.passes.contains(Passes::KNOWN))?;
+        if !self.known.contains(&which) {
+            self.known.push(which);
+        }
+        Some(Op::Known { which })
     }
 
     /// What a 64-bit immediate with a pseudo source stands for.

@@ -2,10 +2,12 @@
 //! Engines run programs on it; helpers act on it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
+use thiserror::Error;
 
+use super::cpus::{CpuError, Seat};
 use super::events::Placed;
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
@@ -17,6 +19,9 @@ use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
 
 /// Memory, maps and world: all that programs act on.
+///
+/// One of them is one CPU, which one thread uses at a time. [`fork`](Self::fork) makes
+/// another CPU of the same machine for another thread.
 pub struct Machine {
     /// The address space.
     pub space: Space,
@@ -25,14 +30,26 @@ pub struct Machine {
     maps: Vec<LoadedMap>,
     /// For each region of the address space the map that it stands for.
     by_region: Vec<Option<MapHandle>>,
-    /// Helpers that a test replaced.
-    pub(super) mocks: FxHashMap<HelperId, Mock>,
+    /// Helpers that a test replaced. All CPUs share a function, one at a time.
+    pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
     /// Memory that helpers lent to a program, by address: ring-buffer records.
     lent: FxHashMap<u64, Lent>,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    seat: Seat,
+}
+
+/// A map that a machine can't take.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AddMapError {
+    /// There are too many.
+    #[error(transparent)]
+    Space(#[from] SpaceFull),
+    /// Other CPUs would not have it.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
 }
 
 /// A map with its place in the address space.
@@ -72,6 +89,7 @@ impl Machine {
     pub fn new(world: World) -> Self {
         Self {
             space: Space::new(),
+            seat: Seat::first(world.cpu()),
             world,
             maps: Vec::new(),
             by_region: Vec::new(),
@@ -83,11 +101,64 @@ impl Machine {
         }
     }
 
+    /// Another CPU of the same machine. The two share the maps, as they are now and
+    /// later, and what has an address only: functions, maps themselves. Mocked helpers
+    /// are shared, too: one call at a time. World and outputs are its own from now on,
+    /// and so is what lies in memory for one CPU: stack, context, packet, records that
+    /// were reserved and not released, whatever the test put there.
+    ///
+    /// Chance goes another way on each CPU, the same each time, as in the kernel.
+    ///
+    /// # Errors
+    /// [`CpuError::Missing`] where the world has not so many CPUs, [`CpuError::Taken`]
+    /// where the number is in use.
+    pub fn fork(&self, cpu: u32) -> Result<Self, CpuError> {
+        let cpus = self.world.cpus();
+        if cpu >= cpus {
+            return Err(CpuError::Missing { cpu, cpus });
+        }
+        Ok(Self {
+            seat: self.seat.take(cpu)?,
+            space: self.space.fork(),
+            world: self.world.on_cpu(cpu),
+            maps: self.maps.clone(),
+            by_region: self.by_region.clone(),
+            mocks: self.mocks.clone(),
+            lent: FxHashMap::default(),
+            task: self.task,
+            outputs: Vec::new(),
+            current: None,
+        })
+    }
+
+    /// Takes the CPU that the world was moved to, if it was moved: to be called before
+    /// programs run.
+    ///
+    /// # Errors
+    /// [`CpuError::Taken`].
+    pub fn settle(&mut self) -> Result<(), CpuError> {
+        let cpu = self.world.cpu();
+        if self.seat.number() != cpu {
+            self.seat = self.seat.take(cpu)?;
+        }
+        Ok(())
+    }
+
+    /// Whether programs and maps can be added: no other CPU is in use.
+    ///
+    /// # Errors
+    /// [`CpuError::Shared`] with `what` was to be added.
+    pub fn may_add(&self, what: &'static str) -> Result<(), CpuError> {
+        self.seat.adds(what)
+    }
+
     /// Adds a map and gives it its addresses.
     ///
     /// # Errors
-    /// [`SpaceFull`] when there are too many.
-    pub fn add_map(&mut self, map: Arc<dyn Map>) -> Result<MapHandle, SpaceFull> {
+    /// [`SpaceFull`] when there are too many, [`CpuError::Shared`] while other CPUs are
+    /// in use.
+    pub fn add_map(&mut self, map: Arc<dyn Map>) -> Result<MapHandle, AddMapError> {
+        self.may_add("maps")?;
         let def = map.def();
         let name = &def.name;
         let handle = self.space.insert(Region::opaque(format!("map {name}")))?;
@@ -106,7 +177,8 @@ impl Machine {
             }
             None => None,
         };
-        let id = MapHandle(u32::try_from(self.maps.len()).map_err(|_| SpaceFull)?);
+        let id = u32::try_from(self.maps.len()).map_err(|_| SpaceFull)?;
+        let id = MapHandle(id);
         let region = usize::from(handle.region());
         if self.by_region.len() <= region {
             self.by_region.resize(region + 1, None);
@@ -287,9 +359,10 @@ impl Machine {
         std::mem::take(&mut self.outputs)
     }
 
-    /// Puts a function of the test in place of a helper's body.
+    /// Puts a function of the test in place of a helper's body, here and on CPUs that
+    /// are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
-        self.mocks.insert(helper, body);
+        self.mocks.insert(helper, Arc::new(Mutex::new(body)));
     }
 
     /// Whether a test put a function in place of some helper's body.

@@ -1,6 +1,7 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+mod cpus;
 pub mod events;
 mod fault;
 mod handle;
@@ -11,9 +12,10 @@ pub mod memory;
 mod outcome;
 mod world;
 
+pub use cpus::CpuError;
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
-pub use machine::{Current, Machine};
+pub use machine::{AddMapError, Current, Machine};
 pub use outcome::{Outcome, Output, Run};
 pub use world::{Clock, Random, Task, UserMemory, World};

@@ -300,7 +300,7 @@ fn memory(def: &MapDef, cpus: u32) -> u128 {
         MapType::ProgArray | MapType::PerfEventArray => entries * 8,
         MapType::Hash | MapType::PercpuHash | MapType::LruHash | MapType::LruPercpuHash => {
             // A slot's links and its share of the buckets besides key and value.
-            hash::slots(def, u32::try_from(cpus).unwrap_or(u32::MAX)) as u128 * (key + values + 32)
+            hash::slots(def, u32::try_from(cpus).unwrap_or(u32::MAX)) as u128 * (key + values + 48)
         }
         MapType::LpmTrie => lpm::slots(def) as u128 * (key + value + 1),
         MapType::Ringbuf => 2 * entries,

@@ -1,31 +1,32 @@
 //! Hash maps: plain, per CPU, and with eviction (`kernel/bpf/hashtab.c`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::super::memory::Slab;
-use super::Map;
 use super::base::{Base, Mode};
-use super::index::Index;
+use super::index::{Index, Locked, Number};
 use super::values::Values;
+use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
 
 /// `BPF_MAP_TYPE_HASH`, `PERCPU_HASH`, `LRU_HASH` and `LRU_PERCPU_HASH`.
 ///
-/// A lock guards the index for as long as a key is looked for; values are read
-/// and written without it, by whoever holds an element's address. As in the
-/// kernel an update of a key that is there makes a new element of it, except in
-/// per-CPU maps, so that an address from an earlier look-up shows the old value.
+/// A lock is held while keys come and go; look-ups take none, except in maps that evict,
+/// where a look-up counts as a use. Values are read and written without it, by whoever
+/// holds an element's address. As in the kernel an update of a key that is there makes a
+/// new element of it, except in per-CPU maps, so that an address from an earlier look-up
+/// shows the old value.
 ///
 /// Eviction is by true last use (look-ups and updates of programs, updates of user
 /// space). The kernel approximates that with a reference bit and lists per CPU,
 /// and may evict earlier than at `max_entries`.
 #[derive(Debug)]
-pub(super) struct Hash {
+pub struct Hash {
     base: Base,
     values: Values,
-    index: Mutex<Index>,
+    index: Index,
     /// The most keys.
     max: u32,
     evicts: bool,
@@ -35,6 +36,21 @@ pub(super) struct Hash {
 /// value while all others are in use (the kernel's `extra_elems`).
 pub(super) const fn slots(def: &MapDef, cpus: u32) -> usize {
     def.max_entries as usize + cpus as usize
+}
+
+/// A key of at most 8 bytes as a number.
+#[inline(always)]
+fn number(key: &[u8]) -> Option<Number> {
+    // The sizes that most keys have are one load each.
+    if let Ok(bytes) = <[u8; 4]>::try_from(key) {
+        return Some(Number(u32::from_le_bytes(bytes).into()));
+    }
+    if let Ok(bytes) = <[u8; 8]>::try_from(key) {
+        return Some(Number(u64::from_le_bytes(bytes)));
+    }
+    let mut bytes = [0; 8];
+    bytes.get_mut(..key.len())?.copy_from_slice(key);
+    Some(Number(u64::from_le_bytes(bytes)))
 }
 
 impl Hash {
@@ -51,14 +67,37 @@ impl Hash {
         Self {
             base: Base::new(def, cpus),
             values: Values::keyed(def.key_size, def.value_size, slots, per_cpu),
-            index: Mutex::new(Index::new(slots, evicts)),
+            index: Index::new(slots, evicts),
             max: max.unwrap_or(def.max_entries),
             evicts,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The element that a program on `cpu` finds under a key of at most 8 bytes, which
+    /// is given as the little-endian number that it is: the quickest way, for engines.
+    /// No use in a map that evicts: engines call [`Map::lookup`] there.
+    #[must_use]
+    pub fn element_of(&self, cpu: u32, key: u64) -> Option<usize> {
+        let slot = self.index.find(self.values.slab(), &Number(key))?;
+        self.values.element(cpu, slot as usize)
+    }
+
+    /// Whether a look-up is a use, which decides what is evicted.
+    #[must_use]
+    pub const fn evicts(&self) -> bool {
+        self.evicts
+    }
+
+    /// The slot of a key, seen by nobody.
+    #[inline(always)]
+    fn slot(&self, key: &[u8]) -> Option<usize> {
+        self.base.check_key(key).ok()?;
+        let slab = self.values.slab();
+        let slot = match number(key) {
+            Some(number) => self.index.find(slab, &number),
+            None => self.index.find(slab, key),
+        };
+        slot.map(|slot| slot as usize)
     }
 
     /// Finds or makes the slot of a key that is to be written, under the lock,
@@ -72,41 +111,50 @@ impl Hash {
         let mode = Mode::of(flags)?;
         self.base.check_key(key)?;
         let slab = self.values.slab();
-        let mut index = self.lock();
-        let at = index.find(slab, key);
+        let mut index = self.index.lock();
+        let at = self.locate(&index, key);
         mode.check(at.slot.is_some())?;
+        if let Some(slot) = at.slot.filter(|_| self.values.per_cpu()) {
+            index.touch(slot);
+            return fill(slot as usize, false);
+        }
+        if at.slot.is_none() && index.len() >= self.max {
+            self.evict(&mut index)?;
+        }
+        let slot = index.take().ok_or(Errno::E2BIG)?;
+        let element = slot as usize;
+        let revived = slab.revive(element, key).ok_or(Errno::EINVAL);
+        if let Err(errno) = revived.and_then(|()| fill(element, at.slot.is_none())) {
+            slab.kill(element);
+            index.give_back(slot);
+            return Err(errno);
+        }
         match at.slot {
-            Some(slot) if self.values.per_cpu() => {
-                index.touch(slot);
-                fill(slot as usize, false)
-            }
             Some(old) => {
-                let slot = index.replace(at).ok_or(Errno::E2BIG)? as usize;
+                index.replace(at, slot);
                 slab.kill(old as usize);
-                slab.revive(slot, key).ok_or(Errno::EINVAL)?;
-                fill(slot, false)
             }
-            None => {
-                if index.used() >= self.max {
-                    self.evict(&mut index)?;
-                }
-                // The chain may have lost its first slot to eviction.
-                let at = index.find(slab, key);
-                let slot = index.insert(at).ok_or(Errno::E2BIG)? as usize;
-                slab.revive(slot, key).ok_or(Errno::EINVAL)?;
-                fill(slot, true)
-            }
+            None => index.insert(at, slot),
+        }
+        Ok(())
+    }
+
+    /// Where a key is, or would be.
+    fn locate(&self, index: &Locked<'_>, key: &[u8]) -> super::index::Position {
+        let slab = self.values.slab();
+        match number(key) {
+            Some(number) => index.find(slab, &number),
+            None => index.find(slab, key),
         }
     }
 
     /// Makes room for a key, where the map evicts; `E2BIG` where it does not.
-    fn evict(&self, index: &mut Index) -> Result<(), Errno> {
+    fn evict(&self, index: &mut Locked<'_>) -> Result<(), Errno> {
         let slab = self.values.slab();
         let oldest = index.oldest().filter(|_| self.evicts).ok_or(Errno::E2BIG)?;
         let key = slab.key(oldest as usize).ok_or(Errno::E2BIG)?;
-        let at = index.find(slab, &key);
-        let gone = index.remove(at).ok_or(Errno::E2BIG)?;
-        slab.kill(gone as usize);
+        let gone = index.remove(self.locate(index, &key));
+        slab.kill(gone.ok_or(Errno::E2BIG)? as usize);
         Ok(())
     }
 }
@@ -116,13 +164,21 @@ impl Map for Hash {
         &self.base
     }
 
+    fn kind(&self) -> Kind<'_> {
+        Kind::Hash(self)
+    }
+
     fn slab(&self) -> Option<&Arc<Slab>> {
         Some(self.values.slab())
     }
 
     fn lookup(&self, cpu: u32, key: &[u8]) -> Result<Option<usize>, Errno> {
-        let mut index = self.lock();
-        let Some(slot) = index.find(self.values.slab(), key).slot else {
+        if !self.evicts {
+            return self.find(cpu, key);
+        }
+        self.base.check_key(key)?;
+        let mut index = self.index.lock();
+        let Some(slot) = self.locate(&index, key).slot else {
             return Ok(None);
         };
         index.touch(slot);
@@ -130,8 +186,8 @@ impl Map for Hash {
     }
 
     fn find(&self, cpu: u32, key: &[u8]) -> Result<Option<usize>, Errno> {
-        let slot = self.lock().find(self.values.slab(), key).slot;
-        Ok(slot.and_then(|slot| self.values.element(cpu, slot as usize)))
+        let slot = self.slot(key);
+        Ok(slot.and_then(|slot| self.values.element(cpu, slot)))
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
@@ -146,17 +202,19 @@ impl Map for Hash {
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
-        let slab = self.values.slab();
-        let mut index = self.lock();
-        let at = index.find(slab, key);
+        self.base.check_key(key).map_err(|_| Errno::ENOENT)?;
+        let mut index = self.index.lock();
+        let at = self.locate(&index, key);
         let slot = index.remove(at).ok_or(Errno::ENOENT)?;
-        slab.kill(slot as usize);
+        self.values.slab().kill(slot as usize);
         Ok(())
     }
 
+    /// Under the lock: the slot stays the key's while its value is copied.
     fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-        let slot = self.lock().find(self.values.slab(), key).slot;
-        self.values.read(slot.ok_or(Errno::ENOENT)? as usize)
+        let index = self.index.lock();
+        let slot = self.locate(&index, key).slot.ok_or(Errno::ENOENT)?;
+        self.values.read(slot as usize)
     }
 
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
@@ -164,10 +222,9 @@ impl Map for Hash {
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        let slab = self.values.slab();
-        let index = self.lock();
-        let at = key.and_then(|key| index.find(slab, key).slot);
+        let index = self.index.lock();
+        let at = key.and_then(|key| self.locate(&index, key).slot);
         let next = index.after(at).ok_or(Errno::ENOENT)?;
-        slab.key(next as usize).ok_or(Errno::ENOENT)
+        self.values.slab().key(next as usize).ok_or(Errno::ENOENT)
     }
 }

@@ -14,4 +14,5 @@ pub use fault::{AccessFault, AccessKind, Pointer, Problem};
 pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;
 pub use slab::Slab;
+pub(super) use slab::key_words;
 pub use space::{Place, RegionMut, Space, SpaceFull};

@@ -142,6 +142,12 @@ impl Region {
         Slab::span(value_size)
     }
 
+    /// Whether it is there for all CPUs: the values of a map, and what has an address
+    /// only. A block of bytes belongs to the CPU that put it there.
+    pub(super) const fn is_shared(&self) -> bool {
+        !matches!(self.body, Body::Bytes { .. })
+    }
+
     /// The host address of what stands at offset 0, if a fast engine may go there with
     /// any address that was proved to be in bounds.
     pub(super) fn host_address(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! The elements of a map: values of one size at addresses that never change.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 
 use super::shared::SharedBytes;
 
@@ -34,10 +35,28 @@ struct Keys {
 }
 
 impl Keys {
-    /// Where the key of `index` begins: aligned, so that comparing is quick.
+    /// Where the key of `index` begins: aligned, so that comparing is quick. What is
+    /// behind it up to the next one is zero.
     const fn offset(&self, index: usize) -> usize {
         index.saturating_mul(self.size.next_multiple_of(8))
     }
+}
+
+/// A key as the little-endian words that it is kept in, the last one filled up with
+/// zeros.
+pub(in crate::vm) fn key_words(key: &[u8]) -> impl Iterator<Item = u64> {
+    let (words, rest) = key.as_chunks::<8>();
+    let last = (!rest.is_empty()).then(|| {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        u64::from_le_bytes(word)
+    });
+    words
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .chain(last)
 }
 
 /// The most bytes that values with gaps between them may take.
@@ -135,6 +154,19 @@ impl Slab {
         self.stride as u64 == Self::span(self.value_size)
     }
 
+    /// Bytes from one value to the next in [`values`](Self::values).
+    #[must_use]
+    pub const fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Elements from one CPU's value to the next CPU's: element `index` of `cpu` is
+    /// number `cpu * per_cpu + index`. `None` where all CPUs share one value.
+    #[must_use]
+    pub const fn per_cpu(&self) -> Option<usize> {
+        self.per_cpu
+    }
+
     /// Where `element` begins in [`values`](Self::values).
     #[must_use]
     pub const fn offset(&self, element: usize) -> usize {
@@ -162,11 +194,25 @@ impl Slab {
         keys.bytes.copy(keys.offset(self.index(element)), keys.size)
     }
 
-    /// Whether an element's key is this one; false for arrays.
+    /// The keys, each from a multiple of 8 on and filled up with zeros to the next;
+    /// `None` for arrays.
     #[must_use]
-    pub fn key_is(&self, element: usize, key: &[u8]) -> bool {
-        let keys = self.keys.as_ref().filter(|keys| keys.size == key.len());
-        keys.is_some_and(|keys| keys.bytes.holds(keys.offset(self.index(element)), key))
+    pub(in crate::vm) fn keys(&self) -> Option<&SharedBytes> {
+        self.keys.as_ref().map(|keys| &keys.bytes)
+    }
+
+    /// Whether the key of an element without its CPU is this one, which has the right
+    /// size; false for arrays.
+    pub(in crate::vm) fn key_is(&self, index: usize, key: &[u8]) -> bool {
+        let Some(keys) = &self.keys else { return false };
+        let first = index * keys.size.div_ceil(8);
+        (first..).zip(key_words(key)).all(|(at, word)| {
+            let there = keys
+                .bytes
+                .word(at)
+                .map(|there| there.load(Ordering::Relaxed));
+            there.map(u64::from_le) == Some(word)
+        })
     }
 
     /// Brings an element to life under `key`; `None` for arrays or where the
@@ -265,12 +311,30 @@ mod tests {
         assert_eq!(slab.revive(1, &7u32.to_le_bytes()), Some(()));
         assert!(slab.is_live(1));
         assert_eq!(slab.label(1).to_string(), "[7]");
-        assert!(slab.key_is(1, &7u32.to_le_bytes()) && !slab.key_is(1, &[7]));
+        assert!(slab.key_is(1, &7u32.to_le_bytes()) && !slab.key_is(1, &[7; 4]));
         assert!(!slab.key_is(0, &7u32.to_le_bytes()));
+        assert!(!Slab::array(8, 2).key_is(0, &[0; 4]));
         slab.kill(1);
         assert!(!slab.is_live(1));
         assert_eq!(slab.revive(1, &[0; 3]), None);
         assert_eq!(slab.revive(2, &[0; 4]), None);
+    }
+
+    #[test]
+    fn keys_are_compared_whole() {
+        for size in 1..20usize {
+            let slab = Slab::keyed(size, 8, 3);
+            let key: Vec<u8> = (1..=20).take(size).collect();
+            assert_eq!(slab.revive(1, &[0xff; 20][..size]), Some(()));
+            assert_eq!(slab.revive(1, &key), Some(()));
+            assert!(slab.key_is(1, &key));
+            assert_eq!(key_words(&key).count(), size.div_ceil(8));
+            for at in 0..size {
+                let mut other = key.clone();
+                other[at] ^= 0x80;
+                assert!(!slab.key_is(1, &other), "{other:?}");
+            }
+        }
     }
 
     #[test]

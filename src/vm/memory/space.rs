@@ -1,9 +1,9 @@
 //! The virtual address space: every access is judged whole, first to last byte,
 //! against the one region it lies in.
 
-use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::address::Address;
 use super::fault::{AccessFault, AccessKind, Pointer, Problem};
@@ -19,7 +19,7 @@ pub struct Space {
     id: u64,
     slots: Vec<Slot>,
     free: Vec<u16>,
-    stale: RefCell<Vec<Pointer>>,
+    stale: Mutex<Vec<Pointer>>,
     deltas: Deltas,
 }
 
@@ -113,7 +113,7 @@ impl Default for Space {
             id: MADE.fetch_add(1, Ordering::Relaxed),
             slots: Vec::new(),
             free: Vec::new(),
-            stale: RefCell::default(),
+            stale: Mutex::default(),
             deltas: Deltas::new(),
         }
     }
@@ -126,7 +126,47 @@ impl Space {
         Self::default()
     }
 
-    /// A number that no other address space of this process has.
+    /// The same address space for another CPU: values of maps and what has an address
+    /// only are where they are, and what else there is belongs to the first CPU. From
+    /// now on each hands out addresses of its own, beginning with the lowest.
+    ///
+    /// Programs that were bound to this space are bound to its forks, too: they have one
+    /// [`id`](Self::id). Nothing that all CPUs share may be inserted while there are
+    /// several.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let is_kept = |slot: &Slot| slot.live && slot.region.is_shared();
+        let kept = self.slots.iter().rposition(is_kept);
+        let deltas = Deltas::new();
+        let (mut slots, mut free) = (Vec::new(), Vec::new());
+        let upto = kept.map_or(0, |last| last + 1);
+        for (index, slot) in (0..).zip(self.slots.iter().take(upto)) {
+            let region = if is_kept(slot) {
+                deltas.set(Address::new(index, slot.generation), Some(&slot.region));
+                slot.region.clone()
+            } else {
+                free.push(index);
+                Region::opaque(slot.region.name.clone())
+            };
+            slots.push(Slot {
+                generation: slot.generation,
+                region,
+                live: is_kept(slot),
+            });
+        }
+        // The last one is handed out first.
+        free.reverse();
+        Self {
+            id: self.id,
+            slots,
+            free,
+            stale: Mutex::default(),
+            deltas,
+        }
+    }
+
+    /// A number that no other address space of this process has, its
+    /// [forks](Self::fork) apart.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
@@ -285,7 +325,7 @@ impl Space {
     /// An access to a deleted map element is allowed, as in the kernel, but a
     /// test wants to hear of it.
     fn note_stale(&self, value: u64) {
-        let mut stale = self.stale.borrow_mut();
+        let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         if stale.len() < STALE_KEPT {
             stale.push(self.pointer(value));
         }
@@ -293,7 +333,8 @@ impl Space {
 
     /// The accesses to deleted map elements since the last call, at most 16.
     pub fn take_stale(&mut self) -> Vec<Pointer> {
-        std::mem::take(self.stale.get_mut())
+        let stale = self.stale.get_mut();
+        std::mem::take(stale.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Loads a number of 1, 2, 4 or 8 bytes, zero-extended; a context's pointer
@@ -605,6 +646,47 @@ mod tests {
         let second = values.plus(2 * Region::element_offset(4, 1));
         assert_eq!(space.probe(second, &mut bytes[..4]), None);
         assert_eq!(space.probe(12, &mut bytes), None);
+    }
+
+    #[test]
+    fn a_fork_has_what_all_cpus_share_and_numbers_of_its_own() {
+        let mut space = Space::new();
+        let slab = Arc::new(Slab::array(8, 4));
+        let gone = space.insert(Region::bytes("gone", block(8))).unwrap();
+        let map = space.insert(Region::opaque("map m")).unwrap();
+        let stack = space.insert(Region::bytes("stack", block(8))).unwrap();
+        let values = Region::elements("map value m", slab.clone());
+        let values = space.insert(values).unwrap();
+        let context = space.insert(Region::bytes("context", block(8))).unwrap();
+        space.remove(gone);
+
+        let mut fork = space.fork();
+        assert_eq!(fork.id(), space.id());
+        assert!(fork.region(map).is_some());
+        assert_eq!(fork.store(values.register(), 8, 7), Ok(()));
+        assert_eq!(space.load(values.register(), 8), Ok(7));
+        let table = |space: &Space, at: Address| {
+            space
+                .deltas()
+                .load(8 * usize::from(at.region()), 8)
+                .unwrap()
+        };
+        assert_eq!(table(&fork, values), table(&space, values));
+        for own in [gone, stack, context] {
+            assert_eq!((fork.region(own).is_none(), table(&fork, own)), (true, 0));
+        }
+        assert_eq!(
+            fork.load(stack.register(), 8).unwrap_err().to_string(),
+            "reads 8 bytes at stack, which is gone"
+        );
+        let mut next = || {
+            fork.insert(Region::bytes("mine", block(8)))
+                .unwrap()
+                .region()
+        };
+        let wanted = [gone.region(), stack.region(), context.region()];
+        assert_eq!([next(), next(), next()], wanted);
+        assert_eq!(space.load(stack.register(), 8), Ok(0));
     }
 
     #[test]

@@ -72,7 +72,8 @@ impl World {
     }
 
     /// Moves to a CPU. One that does not exist is the last one: a per-CPU map
-    /// has no values beyond it.
+    /// has no values beyond it. One that another thread [runs programs
+    /// on](crate::Vm::cpu) is refused when the next event fires.
     pub fn set_cpu(&mut self, cpu: u32) -> &mut Self {
         self.cpu = cpu.min(self.cpus - 1);
         self
@@ -91,6 +92,15 @@ impl World {
         Self {
             cpus: cpus.clamp(1, 4096),
             ..Self::default()
+        }
+    }
+
+    /// The same world as another CPU sees it, with chance of its own.
+    pub(super) fn on_cpu(&self, cpu: u32) -> Self {
+        Self {
+            cpu,
+            random: self.random.on_cpu(cpu),
+            ..self.clone()
         }
     }
 

@@ -20,6 +20,13 @@ impl Random {
         self
     }
 
+    /// Another generator, whose numbers follow from where this one is and from the CPU.
+    pub(super) fn on_cpu(&self, cpu: u32) -> Self {
+        let mut seeds = self.clone();
+        let seed = seeds.next_u64();
+        Self::new(Self::new(seed ^ u64::from(cpu)).next_u64())
+    }
+
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -46,5 +53,14 @@ mod tests {
         assert_eq!(random.next_u64(), 3_203_168_211_198_807_973);
         let first = random.seed(7).next_u32();
         assert_eq!(random.seed(7).next_u32(), first);
+    }
+
+    #[test]
+    fn each_cpu_has_numbers_of_its_own_the_same_each_time() {
+        let random = Random::new(1);
+        let of = |cpu| random.on_cpu(cpu).next_u64();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+        assert_ne!(of(0), random.clone().next_u64());
     }
 }

@@ -1,0 +1,59 @@
+//! Other CPUs of a machine, for other threads.
+
+use super::error::Result;
+use super::vm::Vm;
+use crate::interp::Checked;
+
+impl Vm {
+    /// Another CPU of the same machine, for a thread of its own.
+    ///
+    /// The two share maps and programs, with what was verified, lowered and compiled;
+    /// nothing is made again. Map values are what BPF programs on several CPUs of a
+    /// kernel see: atomic instructions are atomic, everything else may be torn.
+    ///
+    /// All else is copied now, and its own from now on: the world, with another CPU
+    /// number and other chance; where programs are attached; engine and budget. Its
+    /// outcomes hold what its own programs gave out, and records wait in the ring buffer
+    /// that all share. What the test put into this machine's memory is not in the other's.
+    ///
+    /// A CPU runs one program at a time, so a number is taken once; dropping the `Vm`
+    /// gives it back. Any thread may use the maps: `Vm` is [`Sync`].
+    ///
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+    /// vm.attach_all()?;
+    /// let event = vm.tracepoint("syscalls/sys_enter_write")?.set("args[2]", 4096)?;
+    ///
+    /// let mut other = vm.cpu(1)?;
+    /// std::thread::scope(|threads| {
+    ///     for cpu in [&mut vm, &mut other] {
+    ///         let event = event.clone();
+    ///         threads.spawn(move || cpu.fire(event).map(drop));
+    ///     }
+    /// });
+    /// assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Cpu`](super::Error::Cpu) where the [world](Self::world) has no such CPU,
+    /// or programs run on it already.
+    pub fn cpu(&self, cpu: u32) -> Result<Self> {
+        Ok(Self {
+            machine: self.machine.fork(cpu)?,
+            checked: Checked::new(),
+            images: self.images.clone(),
+            verifications: self.verifications.clone(),
+            engine: self.engine,
+            attached: self.attached.clone(),
+            attachments: self.attachments,
+            shared: self.shared.clone(),
+            kernel_btf: self.kernel_btf.clone(),
+            budget: self.budget,
+        })
+    }
+}
