@@ -2,7 +2,7 @@
 
 use super::body::{Body, Open};
 use super::maps;
-use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place, Slot};
+use super::state::{Area, BUFFER_AT, Holds, Place, Slot};
 use crate::isa::{Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::HelperId;
 
@@ -139,7 +139,9 @@ pub(super) fn look_up_on_cpu(body: &mut Body<'_>) {
     if body.setting.options.defined {
         return;
     }
-    let map = body.choices.pick(&[maps::PER_CPU_ARRAY, maps::PER_CPU_HASH]);
+    let map = body
+        .choices
+        .pick(&[maps::PER_CPU_ARRAY, maps::PER_CPU_HASH]);
     let cpu = i32::try_from(body.choices.below(3)).unwrap_or_default();
     body.key_into(Reg::R2);
     body.map_into(Reg::R1, map);
@@ -226,7 +228,6 @@ pub(super) fn queue(body: &mut Body<'_>) {
         let flags = body.choices.pick(&[0, 2]);
         body.mov_imm(Reg::R3, flags);
     } else {
-        debug_assert!(maps::value_size(map) <= BUFFER);
         body.frame_address(Reg::R2, BUFFER_AT);
     }
     body.map_into(Reg::R1, map);
