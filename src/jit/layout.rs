@@ -30,3 +30,8 @@ pub(super) const DELTAS: i32 = field(offset_of!(Run<'static>, host.deltas));
 pub(super) const fn saved(reg: Reg) -> i32 {
     field(offset_of!(Run<'static>, host.regs)) + 8 * reg.number() as i32
 }
+
+/// What a helper returns throughout the run: see [`KnownValues`](crate::lower::KnownValues).
+pub(super) const fn known(which: u8) -> i32 {
+    field(offset_of!(Run<'static>, known)) + 8 * which as i32
+}

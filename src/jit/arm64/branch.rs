@@ -4,7 +4,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::alu::is_logical;
 use super::emitter::{Emitter, asm, by_width, halves};
-use super::regs::{LEFT, SECOND, host};
+use super::regs::{RIGHT, host};
 use crate::isa::{JumpOp, Operand, Reg, Width, sign_extend32};
 use crate::jit::labels::Stub;
 use crate::lower::Target;
@@ -22,15 +22,15 @@ impl Emitter<'_> {
     /// On from `from` at `to`.
     pub(super) fn jump(&mut self, from: Target, to: Target) {
         let (taken, label) = (self.counts.edge(from, to), self.labels.op(to));
-        self.take(taken);
         if to > from {
+            self.take(taken);
             if to > from + 1 || taken != 0 {
                 asm!(self ; b =>label);
             }
             return;
         }
         let bail = self.stub(Stub::Bail(to));
-        asm!(self ; tst X(LEFT), X(LEFT));
+        self.take_and_look(taken);
         if self.reaches(from, to) {
             asm!(self ; b.pl =>label ; b =>bail);
         } else {
@@ -71,7 +71,7 @@ impl Emitter<'_> {
                 Width::W32 => asm!(self ; tst W(left), imm.cast_unsigned()),
             },
             (JumpOp::Set, src) => {
-                let src = self.operand(src, width, SECOND);
+                let src = self.operand(src, width, RIGHT);
                 by_width!(self, width, tst, left, src);
             }
             (_, Operand::Imm(imm)) => match (halves(imm.unsigned_abs().into()), imm < 0, width) {
@@ -81,7 +81,7 @@ impl Emitter<'_> {
                 (Some((low, 0)), true, Width::W64) => asm!(self ; cmn XSP(left), low),
                 (Some((low, 0)), true, Width::W32) => asm!(self ; cmn WSP(left), low),
                 _ => {
-                    let src = self.operand(src, width, SECOND);
+                    let src = self.operand(src, width, RIGHT);
                     by_width!(self, width, cmp, left, src);
                 }
             },

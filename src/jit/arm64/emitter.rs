@@ -9,6 +9,7 @@ use dynasmrt::aarch64::{
 };
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
+use super::features::Features;
 use super::regs::{CONSTANT, Host, LEFT, ZERO, host};
 use crate::isa::{Operand, Width, sign_extend32};
 use crate::jit::count::Counts;
@@ -47,6 +48,8 @@ pub(super) struct Emitter<'a> {
     pub lowered: &'a Lowered,
     pub counts: &'a Counts,
     pub code: VecAssembler<Aarch64Relocation>,
+    /// What the host can do.
+    pub features: Features,
     pub labels: Labels,
     /// For each operation so far where its code begins.
     pub offsets: Vec<usize>,
@@ -59,11 +62,12 @@ pub(super) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts) -> Self {
+    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
         let mut code = VecAssembler::new(0);
         Self {
             lowered,
             counts,
+            features,
             labels: Labels::new(&mut code, lowered),
             offsets: Vec::with_capacity(lowered.ops().len()),
             step: code.new_dynamic_label(),
@@ -171,17 +175,21 @@ impl<'a> Emitter<'a> {
 
     /// The host register with an operand's value; an immediate is loaded into `spare`.
     pub(super) fn operand(&mut self, operand: Operand, width: Width, spare: Host) -> Host {
-        match (operand, width) {
-            (Operand::Reg(reg), _) => host(reg),
-            (Operand::Imm(0), _) => ZERO,
-            (Operand::Imm(imm), Width::W64) => {
-                self.constant(spare, sign_extend32(imm));
+        match operand {
+            Operand::Reg(reg) => host(reg),
+            Operand::Imm(0) => ZERO,
+            Operand::Imm(imm) => {
+                self.immediate(width, spare, imm);
                 spare
             }
-            (Operand::Imm(imm), Width::W32) => {
-                self.constant(spare, imm.cast_unsigned().into());
-                spare
-            }
+        }
+    }
+
+    /// `dst = imm`, as an operand of this width.
+    pub(super) fn immediate(&mut self, width: Width, dst: Host, imm: i32) {
+        match width {
+            Width::W64 => self.constant(dst, sign_extend32(imm)),
+            Width::W32 => self.constant(dst, imm.cast_unsigned().into()),
         }
     }
 
@@ -193,8 +201,7 @@ impl<'a> Emitter<'a> {
             return asm!(self ; add X(dst), X(src), X(CONSTANT));
         };
         match (value < 0, low, high) {
-            (_, 0, 0) if dst == src => {}
-            (_, 0, 0) => asm!(self ; mov X(dst), X(src)),
+            (_, 0, 0) => self.copy(dst, src),
             (false, low, 0) => asm!(self ; add XSP(dst), XSP(src), low),
             (true, low, 0) => asm!(self ; sub XSP(dst), XSP(src), low),
             (false, 0, high) => asm!(self ; add XSP(dst), XSP(src), high, lsl 12),
@@ -210,9 +217,27 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// `dst = src`, of 64 bits.
+    pub(super) fn copy(&mut self, dst: Host, src: Host) {
+        if dst != src {
+            asm!(self ; mov X(dst), X(src));
+        }
+    }
+
     /// Takes `n` from the number of instructions left.
     pub(super) fn take(&mut self, n: i32) {
         self.add(LEFT, LEFT, -i64::from(n));
+    }
+
+    /// The same; the flags say whether few are left.
+    pub(super) fn take_and_look(&mut self, n: i32) {
+        match u32::try_from(n) {
+            Ok(n @ 1..0x1000) => asm!(self ; subs X(LEFT), XSP(LEFT), n),
+            _ => {
+                self.take(n);
+                asm!(self ; tst X(LEFT), X(LEFT));
+            }
+        }
     }
 
     /// Calls a function of the host. BPF registers r0 to r5 are lost.

@@ -15,12 +15,16 @@ pub(super) const X1: Host = 1;
 pub(super) const X2: Host = 2;
 /// For a constant within the code of an instruction; see `Emitter::add`.
 pub(super) const CONSTANT: Host = 9;
-/// For the code of one operation.
+/// For the code of one operation: where an access goes.
 pub(super) const FIRST: Host = 10;
-/// For the code of one operation.
+/// The same, the second part.
 pub(super) const SECOND: Host = 11;
-/// For the code of one operation.
+/// For the code of one operation: a number.
 pub(super) const THIRD: Host = 12;
+/// For the code of one operation: a constant that is an operand.
+pub(super) const RIGHT: Host = 13;
+/// For the code of one operation: a part of its result.
+pub(super) const PARTIAL: Host = 14;
 /// For arguments of what the code of all operations shares.
 pub(super) const SHARED: Host = 16;
 /// The same, the second one.
@@ -64,7 +68,8 @@ mod tests {
     #[test]
     fn no_register_has_two_uses() {
         let mut used: Vec<_> = Reg::ALL.into_iter().map(host).collect();
-        used.extend([CONSTANT, FIRST, SECOND, THIRD, SHARED, SHARED_TOO]);
+        used.extend([CONSTANT, FIRST, SECOND, THIRD, RIGHT, PARTIAL]);
+        used.extend([SHARED, SHARED_TOO]);
         used.extend([FRAME, RUN, LEFT, DELTAS, CONTEXT, ZERO]);
         // The platform's, the frame's and the return address.
         used.extend([18, 29, 30]);

@@ -4,6 +4,7 @@ mod create;
 mod model;
 mod records;
 mod special;
+mod threads;
 
 use std::sync::Arc;
 
