@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bpflab::compare::{Answer, Engine, Ours, Subject, difference};
+use bpflab::r#gen::{Choices, Made, Options, make};
 use bpflab::harness::EngineKind;
 use bpflab::isa::disassemble;
 use bpflab::lower::Passes;
 use bpflab::program::Program;
-use bpflab::r#gen::{Choices, Made, Options, make};
 use bpflab::verifier::{self, verify};
 
 /// Programs by default.
@@ -67,7 +67,10 @@ fn nearly_all_are_accepted() {
         }
     }
     eprintln!("{accepted} of {all} accepted; refused: {reasons:#?}");
-    assert!(accepted * 10 >= all * 9, "{accepted} of {all}: {reasons:#?}");
+    assert!(
+        accepted * 10 >= all * 9,
+        "{accepted} of {all}: {reasons:#?}"
+    );
 }
 
 /// The engines that are held against the checked one, all passes on.
@@ -159,7 +162,13 @@ fn budgets_end_alike() {
     let mut tally = Tally::default();
     for (seed, subject) in subjects(Options::default(), &mut tally) {
         let whole = tally.agree(seed, &subject, &mut []);
-        let insns = whole.details.unwrap().outcome.runs.first().map_or(0, |run| run.insns);
+        let insns = whole
+            .details
+            .unwrap()
+            .outcome
+            .runs
+            .first()
+            .map_or(0, |run| run.insns);
         for eighth in 0..8 {
             let budget = (insns * eighth + seed % 8 * insns / 8) / 8 + eighth % 2;
             tally.agree(seed, &subject.with_budget(budget), &mut fast());
@@ -173,7 +182,10 @@ fn budgets_end_alike() {
 #[test]
 fn passes_change_nothing() {
     let mut tally = Tally::default();
-    for (seed, subject) in subjects(Options::default(), &mut tally).into_iter().step_by(4) {
+    for (seed, subject) in subjects(Options::default(), &mut tally)
+        .into_iter()
+        .step_by(4)
+    {
         tally.agree(seed, &subject, &mut without_passes());
     }
     tally.check("passes");

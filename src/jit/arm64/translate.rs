@@ -89,7 +89,9 @@ impl Emitter<'_> {
                 src,
             } => has_code = self.atomic(at, op, width, place, src),
             Op::LoadPointer { size, dst, off } => self.load_pointer(at, size, dst, off),
-            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => has_code = false,
+            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
+                has_code = false
+            }
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
