@@ -37,6 +37,8 @@
 pub mod btf;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compare;
+pub mod r#gen;
 pub mod harness;
 pub mod interp;
 pub mod isa;

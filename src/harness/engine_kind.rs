@@ -22,7 +22,11 @@ impl Default for EngineKind {
 }
 
 /// Whether this build makes machine code for the host.
-const HAS_JIT: bool = cfg!(all(feature = "jit", target_arch = "x86_64", unix));
+#[cfg(feature = "jit")]
+const HAS_JIT: bool = crate::jit::RUNS_HERE;
+/// Without the feature, none does.
+#[cfg(not(feature = "jit"))]
+const HAS_JIT: bool = false;
 
 impl EngineKind {
     /// Its name, as `bpflab run --engine` takes it.

@@ -142,6 +142,30 @@ impl Vm {
         Ok(outcome)
     }
 
+    /// The engine that a run of a program on this event begins on: the
+    /// [program's](Self::engine_of_handle), unless the event or a mock asks for checks.
+    ///
+    /// # Errors
+    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
+    pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<EngineKind> {
+        let image = self.image(program)?.clone();
+        let prog_type = image.program().prog_type;
+        let placed = event.place(prog_type, &mut self.machine.space)?;
+        let context = placed.r1();
+        self.machine.enter(prog_type, placed);
+        let start = image
+            .lowered()
+            .and_then(|lowered| lowered.may_start(&self.machine, context));
+        let engine = match start {
+            Some(_) => self.engine_of_handle(program),
+            None => EngineKind::Checked,
+        };
+        if let Some(placed) = self.machine.leave() {
+            placed.remove(&mut self.machine.space);
+        }
+        Ok(engine)
+    }
+
     /// Runs a program on the event that was placed for it, on the engine for it.
     pub(super) fn execute_placed(
         &mut self,

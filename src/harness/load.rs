@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::error::{Error, Result, list};
 use super::vm::{Sharing, Vm};
 use crate::interp::Image;
-use crate::lower::Passes;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
@@ -130,7 +129,11 @@ impl Vm {
             let machine = &mut self.machine;
             let image = match &verification.outcome {
                 Ok(verified) => {
-                    Image::verified(verified, maps.clone(), machine, Passes::default())?
+                    let mut image = Image::verified(verified, maps.clone(), machine, self.passes)?;
+                    if !self.threaded {
+                        image.forget_cells();
+                    }
+                    image
                 }
                 Err(_) => Image::new(program, maps.clone(), machine)?,
             };

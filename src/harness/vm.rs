@@ -7,6 +7,7 @@ use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
+use crate::lower::Passes;
 use crate::program::{Program, SharedMap};
 use crate::spec::helpers;
 use crate::verifier::{Verdict, Verification};
@@ -50,6 +51,9 @@ pub struct Vm {
     /// Types of the kernel that events are laid out by.
     pub(super) kernel_btf: Option<Btf>,
     pub(super) budget: Budget,
+    /// How programs are made ready from now on.
+    pub(super) passes: Passes,
+    pub(super) threaded: bool,
 }
 
 /// Why two objects mean the same map.
@@ -76,6 +80,8 @@ impl Vm {
             shared: Vec::new(),
             kernel_btf: None,
             budget: Budget::default(),
+            passes: Passes::default(),
+            threaded: true,
         }
     }
 
@@ -147,6 +153,21 @@ impl Vm {
     /// Limits each run of a program to this many instructions (2^28 otherwise).
     pub const fn set_budget(&mut self, instructions: u64) -> &mut Self {
         self.budget = Budget(instructions);
+        self
+    }
+
+    /// Leaves out some of what lowering does, for programs that are loaded from now on:
+    /// to find a fault or a gain.
+    pub const fn set_passes(&mut self, passes: Passes) -> &mut Self {
+        self.passes = passes;
+        self
+    }
+
+    /// Whether the fast interpreter may run programs that are loaded from now on by
+    /// functions that call one another, as it does in optimised builds; by a loop
+    /// otherwise.
+    pub const fn set_threaded(&mut self, threaded: bool) -> &mut Self {
+        self.threaded = threaded;
         self
     }
 

@@ -68,6 +68,11 @@ impl Image {
         }
     }
 
+    /// Leaves the program to the loop of the fast interpreter.
+    pub(crate) fn forget_cells(&mut self) {
+        self.threaded = None;
+    }
+
     /// The region whose offsets are the program's functions.
     pub(super) const fn functions(&self) -> Address {
         self.functions

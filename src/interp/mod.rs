@@ -11,7 +11,7 @@ mod watch;
 
 pub use checked::{Budget, Checked, Finished};
 #[cfg(feature = "jit")]
-pub(crate) use fast::{End, Next, Run, Stop};
+pub(crate) use fast::{End, Next, POINTERS, Run, Stop};
 pub use image::Image;
 #[cfg(feature = "jit")]
 pub(crate) use native::{DONE, Native, STOPPED};

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use dynasmrt::cache_control::synchronize_icache;
 use dynasmrt::mmap::MutableBuffer;
 use dynasmrt::{AssemblyOffset, ExecutableBuffer};
 
@@ -18,7 +19,11 @@ impl CodeMemory {
         let mut buffer = MutableBuffer::new(code.len().max(1))?;
         buffer.set_len(code.len());
         buffer.copy_from_slice(code);
-        Ok(Self(buffer.make_exec()?))
+        let code = buffer.make_exec()?;
+        // Where the host fetches instructions by another way than it loads data, both
+        // are brought to the same bytes; on x86-64 this is nothing.
+        synchronize_icache(&code);
+        Ok(Self(code))
     }
 
     /// The host address of the byte at `offset`, which is inside.

@@ -4,8 +4,12 @@
 //! |---|---|
 //! | `count` | where instructions are counted, at the least cost |
 //! | `code` | code memory: written, then executable, never both |
+//! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
+//! | `labels` | labels, and code that is put off |
+//! | `layout` | where machine code finds what in a run |
 //! | `runtime` | what machine code calls |
+//! | `arm64` | the code for arm64 |
 //! | `x86_64` | the code for x86-64 |
 //!
 //! What comes of a run is what comes of it in the interpreters, bit by bit, the count of
@@ -15,20 +19,33 @@
 //! budget may not last until the next look at it, the interpreter goes on with the
 //! function, and counts one by one.
 
+mod arm64;
 mod code;
 mod count;
 mod emitted;
+mod labels;
+mod layout;
+mod loops;
 mod runtime;
+#[cfg(test)]
+mod testing;
 mod x86_64;
 
 use crate::interp::Native;
 use crate::lower::Lowered;
+use crate::spec::context::Arch;
 use code::CodeMemory;
 use count::Counts;
 pub use emitted::Emitted;
 
-/// Whether this host executes what is emitted.
-const RUNS_HERE: bool = cfg!(all(target_arch = "x86_64", unix));
+/// Whether this host executes what is emitted for it.
+pub(crate) const RUNS_HERE: bool = cfg!(all(
+    unix,
+    any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    )
+));
 
 /// Machine code for a lowered program; none where the host can't execute it.
 pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
@@ -47,5 +64,16 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
 /// for a program that is too large.
 #[must_use]
 pub fn emit(lowered: &Lowered) -> Option<Emitted> {
-    x86_64::emit(lowered, &Counts::of(lowered))
+    emit_for(Arch::HOST, lowered)
+}
+
+/// The machine code for a machine that need not be the host. It names addresses of this
+/// process all the same, and is for reading only then.
+#[must_use]
+pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
+    let counts = Counts::of(lowered);
+    match machine {
+        Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
+        Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
+    }
 }

@@ -5,9 +5,15 @@
 //! | file | what |
 //! |---|---|
 //! | `op` | the operations |
+//! | `note` | what is known of one of them |
+//! | `fuse` | several of them as one |
 //! | `lowered` | a program of them, and what it refers to |
+//! | `known` | helpers whose result stays the same for a run |
 //! | `translate` | from instructions to operations |
 //! | `place` | which accesses need no check, and where they go |
+//! | `flow`, `effect` | where operations lead, and what they read and write |
+//! | `ranges` | what registers may hold |
+//! | `prune` | leaving out what nobody reaches |
 //! | `context` | what a program asks of its context, and whether a run may start |
 //!
 //! What a fast engine relies on, for a [`Lowered`] program whose run
@@ -21,9 +27,16 @@
 
 mod bindings;
 mod context;
+mod effect;
+mod flow;
+mod fuse;
+mod known;
 mod lowered;
+mod note;
 mod op;
 mod place;
+mod prune;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -32,7 +45,10 @@ use bitflags::bitflags;
 use thiserror::Error;
 
 pub use bindings::Bindings;
-pub use lowered::{BoundMap, ContextUse, Function, Helper, Lowered};
+pub use fuse::{Branch, Fused, Source};
+pub use known::{CPU, KNOWN, KnownValues};
+pub use lowered::{BoundMap, ContextUse, Function, Helper, Keys, Lowered};
+pub use note::Notes;
 pub use op::{Op, Order, Place, Target};
 pub use translate::lower;
 
@@ -54,6 +70,18 @@ bitflags! {
         const MAP_VALUE = 1 << 3;
         /// Other accesses that were proved to be in bounds find their region in a table.
         const TABLE = 1 << 4;
+        /// Helpers whose result stays the same for a run are not called.
+        const KNOWN = 1 << 5;
+        /// Look-ups in maps that are known are not calls of helpers.
+        const LOOKUP = 1 << 6;
+        /// What registers and stack slots may hold is computed, and noted where it
+        /// helps; branches that it decides are jumps, and what is dead then is gone.
+        const RANGES = 1 << 7;
+        /// Several operations may be executed as one.
+        const FUSE = 1 << 8;
+        /// Only those bytes of a frame are made zero that may be read before they are
+        /// written.
+        const ZEROING = 1 << 9;
     }
 }
 

@@ -103,6 +103,22 @@ pub enum Op {
     /// [`Lowered::helpers`](super::Lowered::helpers). Registers r1 to r5 keep their
     /// values.
     CallHelper { helper: u16 },
+    /// `bpf_map_lookup_elem` on a map that is known, an entry of
+    /// [`Lowered::maps`](super::Lowered::maps), whose [`Keys`](super::Keys) say what is
+    /// found: `r0` = the address of the value under the key at `key`, or 0. Registers
+    /// r1 to r5 keep their values.
+    Lookup {
+        map: u16,
+        /// As many bytes as a key has, 4 for an index. Not
+        /// [`Checked`](Place::Checked).
+        key: Place,
+        /// The key is an index, and known to be one of the map's: `r0` is not 0.
+        is_there: bool,
+    },
+    /// A helper whose result stays the same for a run: `r0` =
+    /// [`KnownValues`](super::KnownValues)`[which]`. Registers r1 to r5 keep their
+    /// values.
+    Known { which: u8 },
     /// A call of a function of the program, by its index in
     /// [`Lowered::functions`](super::Lowered::functions), in a frame of its own.
     CallFunction { function: u16 },
@@ -173,6 +189,21 @@ pub enum Place {
         /// Added to it.
         off: i16,
     },
+}
+
+impl Place {
+    /// The register that holds the address, unless the place is relative to the frame or
+    /// the context.
+    #[must_use]
+    pub const fn base(self) -> Option<Reg> {
+        match self {
+            Self::Stack { .. } | Self::Context { .. } => None,
+            Self::MapValue { base, .. }
+            | Self::Packet { base, .. }
+            | Self::Table { base, .. }
+            | Self::Checked { base, .. } => Some(base),
+        }
+    }
 }
 
 #[cfg(test)]

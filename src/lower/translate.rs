@@ -5,12 +5,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
-use super::lowered::{Function, Helper, Lowered};
-use super::op::{Op, Order, Target};
+use super::fuse::fuse;
+use super::known::{self, CPU};
+use super::lowered::{Function, Helper, Keys, Lowered, Overlay};
+use super::op::{Op, Order, Place, Target};
 use super::place::Places;
+use super::ranges::apply::ranges;
 use super::{LowerError, Passes};
-use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo};
+use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
+use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::Verified;
@@ -38,6 +42,8 @@ pub fn lower(
         functions: functions(verified, &kept)?,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
+        known: Vec::new(),
+        passes,
     };
     let mut ops = Vec::with_capacity(kept.len());
     for (pc, _) in &kept {
@@ -48,10 +54,11 @@ pub fn lower(
         targets,
         functions,
         helpers,
+        known,
         ..
     } = lowering;
     let (maps, context) = places.into_parts();
-    Ok(Lowered {
+    let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
         ops,
@@ -61,7 +68,18 @@ pub fn lower(
         helpers,
         maps,
         context,
-    })
+        cpus: bindings.machine.world.cpus(),
+        known,
+        notes: Vec::new(),
+        overlay: Overlay::default(),
+    };
+    if passes.contains(Passes::RANGES) {
+        ranges(&mut lowered);
+    }
+    if passes.contains(Passes::FUSE) {
+        lowered.overlay = fuse(&lowered);
+    }
+    Ok(lowered)
 }
 
 /// The instructions that become operations, and how many stand before each. What falls
@@ -106,6 +124,7 @@ fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, L
             end: number(end)?,
             start,
             stack,
+            zeroed: Box::from([(stack, 0)]),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }
@@ -123,6 +142,8 @@ struct Lowering<'a> {
     functions: Vec<Function>,
     helpers: Vec<Helper>,
     helper_index: FxHashMap<HelperId, u16>,
+    known: Vec<u8>,
+    passes: Passes,
 }
 
 impl Lowering<'_> {
@@ -213,9 +234,12 @@ impl Lowering<'_> {
                 target: self.target(pc, &insn)?,
             },
             Insn::Call(CallTarget::Helper(helpers::id::tail_call)) => Op::TailCall,
-            Insn::Call(CallTarget::Helper(id)) => Op::CallHelper {
-                helper: self.helper(id)?,
-            },
+            Insn::Call(CallTarget::Helper(id)) => {
+                // Also where it is not called: a run with a mock of it may not start.
+                let helper = self.helper(id)?;
+                let known = self.known(id).or_else(|| self.look_up(pc, id));
+                known.unwrap_or(Op::CallHelper { helper })
+            }
             Insn::Call(CallTarget::Subprogram { .. }) => Op::CallFunction {
                 function: self.function(pc, &insn)?,
             },
@@ -269,9 +293,43 @@ impl Lowering<'_> {
             return Ok(*index);
         }
         let index = u16::try_from(self.helpers.len()).map_err(|_| LowerError::TooLarge)?;
-        self.helpers.push(Helper { id, body: body(id) });
+        let effects = helpers::helper(id).map(|helper| helper.effects);
+        self.helpers.push(Helper {
+            id,
+            body: body(id),
+            changes_packet: effects.is_some_and(|e| e.contains(Effects::CHANGES_PACKET)),
+        });
         self.helper_index.insert(id, index);
         Ok(index)
+    }
+
+    /// The operation for a helper whose result stays the same for a run.
+    fn known(&mut self, id: HelperId) -> Option<Op> {
+        let which = known::which(id).filter(|_| self.passes.contains(Passes::KNOWN))?;
+        if !self.known.contains(&which) {
+            self.known.push(which);
+        }
+        Some(Op::Known { which })
+    }
+
+    /// The operation for a look-up in a map that is known.
+    fn look_up(&mut self, pc: Pc, id: HelperId) -> Option<Op> {
+        if id != helpers::id::map_lookup_elem || !self.passes.contains(Passes::LOOKUP) {
+            return None;
+        }
+        let (map, keys) = self.places.look_up(pc)?;
+        if !matches!(keys, Keys::Index { .. }) && !self.known.contains(&CPU) {
+            self.known.push(CPU);
+        }
+        let key = Place::Table {
+            base: Reg::R2,
+            off: 0,
+        };
+        Some(Op::Lookup {
+            map,
+            key,
+            is_there: false,
+        })
     }
 
     /// What a 64-bit immediate with a pseudo source stands for.

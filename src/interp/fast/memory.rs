@@ -56,6 +56,35 @@ unsafe fn load_bytes(host: u64, size: Size) -> u64 {
     })
 }
 
+/// Copies bytes that other programs may use at once: a word at a time where it is
+/// aligned.
+///
+/// # Safety
+/// As many bytes as `into` has of a live
+/// [`SharedBytes`](crate::vm::memory::SharedBytes) lie at `host`.
+#[inline]
+pub(super) unsafe fn read_shared(host: u64, into: &mut [u8]) {
+    let (words, rest) = into.as_chunks_mut::<8>();
+    let mut at = host;
+    for word in words {
+        // SAFETY: the caller's.
+        *word = unsafe { load_shared(at, Size::Dw) }.to_le_bytes();
+        at = at.wrapping_add(8);
+    }
+    let (halves, rest) = rest.as_chunks_mut::<4>();
+    for half in halves {
+        // SAFETY: the caller's.
+        let bytes = unsafe { load_shared(at, Size::W) }.to_le_bytes();
+        half.copy_from_slice(&bytes[..4]);
+        at = at.wrapping_add(4);
+    }
+    for byte in rest {
+        // SAFETY: the caller's.
+        [*byte, ..] = unsafe { load_shared(at, Size::B) }.to_le_bytes();
+        at = at.wrapping_add(1);
+    }
+}
+
 /// Stores the low bytes of a number where other programs may use them at once.
 ///
 /// # Safety
@@ -202,6 +231,19 @@ mod tests {
                     assert_eq!(bytes.load(place, len), Some(!number & Size::max(size)));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn copies_are_the_bytes() {
+        let bytes = SharedBytes::zeroed(32);
+        let numbers: Vec<u8> = (1..=32).collect();
+        bytes.write(0, &numbers);
+        for (at, len) in [(0, 15), (1, 8), (4, 4), (3, 0), (8, 23)] {
+            let mut copy = vec![0; len];
+            // SAFETY: 32 bytes lie there; nobody else is there.
+            unsafe { read_shared(bytes.host_address() + at as u64, &mut copy) };
+            assert_eq!(copy, numbers[at..at + len]);
         }
     }
 

@@ -4,12 +4,14 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `context` | the packet and the context's pointers, for machine code |
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
 //! | `native` | entering machine code, which a layer above makes |
 //! | `run` | frames, calls, tail calls, callbacks, and the way over to the checked one |
 //! | `step` | the loop over operations |
 //! | `threaded` | the same by functions that call one another, in optimised builds |
 
+mod context;
 mod memory;
 mod native;
 mod run;
@@ -24,6 +26,8 @@ use crate::lower::{Bindings, Passes, lower};
 use crate::verifier::Verified;
 use crate::vm::memory::SpaceFull;
 use crate::vm::{Fault, Machine, MapHandle};
+#[cfg(feature = "jit")]
+pub(crate) use context::POINTERS;
 pub(crate) use run::Run;
 #[cfg(feature = "jit")]
 pub(crate) use run::{End, Next, Stop};
@@ -91,6 +95,10 @@ impl Checked {
             budget,
         );
         run.is_native = is_native;
+        if is_native {
+            run.see_packet(machine);
+            run.see_pointers(machine);
+        }
         run.finish(machine, args)
     }
 }

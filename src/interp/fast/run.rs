@@ -10,10 +10,11 @@ use super::super::checked::{self, Budget, Checked, Finished};
 use super::super::image::Image;
 use super::super::native::Native;
 use super::super::stack::{Frame, Stack};
+use super::context::POINTERS;
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
-use crate::lower::{Lowered, Target};
+use crate::lower::{KNOWN, KnownValues, Lowered, Target};
 use crate::spec::limits;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
@@ -76,6 +77,13 @@ pub(crate) struct Run<'a> {
     pub is_native: bool,
     pub granted: i64,
     pub left: i64,
+    /// What added to an address in the packet gives the host address; 0 without a packet.
+    pub packet: u64,
+    /// The first of the pointers of [`ContextUse`](crate::lower::ContextUse) as they are
+    /// at the moment; 0 where there is none.
+    pub pointers: [u64; POINTERS],
+    /// What helpers return that stay the same for a run, as far as its programs use it.
+    pub known: KnownValues,
 }
 
 /// A function under way, and how its caller goes on.
@@ -136,6 +144,9 @@ impl<'a> Run<'a> {
             is_native: false,
             granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
             left: 0,
+            packet: 0,
+            pointers: [0; POINTERS],
+            known: [0; KNOWN],
         };
         run.set_limit();
         run
@@ -147,6 +158,7 @@ impl<'a> Run<'a> {
         machine: &mut Machine,
         args: [u64; 5],
     ) -> Result<Finished, Box<Fault>> {
+        self.lowered.read_known(&mut machine.world, &mut self.known);
         let r0 = self.enter(machine, 0, 0, args)?;
         Ok(Finished {
             r0,
@@ -272,7 +284,7 @@ impl<'a> Run<'a> {
     }
 
     /// `bpf_tail_call(ctx, map, index)`.
-    pub(crate) fn tail_call(&mut self, machine: &Machine) -> Result<Next, Stop> {
+    pub(crate) fn tail_call(&mut self, machine: &mut Machine) -> Result<Next, Stop> {
         let [_, context, map, index, ..] = self.host.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
@@ -288,6 +300,8 @@ impl<'a> Run<'a> {
             return Err(Stop::Checked);
         };
         self.set_program(image, lowered);
+        self.see_pointers(machine);
+        lowered.read_known(&mut machine.world, &mut self.known);
         let needs = lowered.functions().first().map_or(0, |main| main.stack);
         self.clean(needs);
         Ok(Next::Goto(0))
@@ -334,6 +348,7 @@ impl<'a> Run<'a> {
         if let Some((image, lowered, frame_end)) = kept {
             self.set_program(image, lowered);
             self.host.frame_end = frame_end;
+            self.see_pointers(machine);
         }
         self.frames.truncate(floor);
         result
@@ -362,6 +377,9 @@ impl<'a> Run<'a> {
         match result {
             Ok(r0) => {
                 self.host.regs[0] = r0;
+                if self.is_native && helper.changes_packet {
+                    self.see_pointers(machine);
+                }
                 Ok(())
             }
             // What happened in a callback is told as it is, with its own place.

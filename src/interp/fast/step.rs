@@ -2,12 +2,15 @@
 
 #![allow(unsafe_code)] // accesses that the verifier proved to be in bounds
 
+use smallvec::SmallVec;
+
 use super::super::operations::packet_number;
-use super::memory::{load_own, load_shared, store_own, store_shared, update};
+use super::memory::{load_own, load_shared, read_shared, store_own, store_shared, update};
 use super::run::{Next, Run, Stop};
-use crate::isa::{AtomicOp, Operand, Reg, Size, Width, movsx, neg, sign_extend32};
-use crate::lower::{Op, Place, Target};
-use crate::vm::{FaultKind, Machine};
+use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
+use crate::lower::{CPU, Keys, Op, Place, Target};
+use crate::spec::helpers::id;
+use crate::vm::{FaultKind, HelperProblem, Machine};
 
 /// Where an access was found to go.
 enum Host {
@@ -117,6 +120,14 @@ impl Run<'_> {
                 }
             }
             Op::CallHelper { helper } => self.call_helper(machine, at, helper)?,
+            Op::Lookup { map, key, .. } => {
+                let value = self.look_up(machine, at, map, key)?;
+                self.set(Reg::R0, value);
+            }
+            Op::Known { which } => {
+                let value = self.known.get(usize::from(which));
+                self.set(Reg::R0, value.copied().unwrap_or_default());
+            }
             Op::CallFunction { function } => {
                 return Ok(Next::Goto(self.call(machine, at, function)?));
             }
@@ -241,6 +252,39 @@ impl Run<'_> {
         let size = width.size().bytes().into();
         let updated = machine.space.update(self.address(place), size, new);
         updated.map_err(|fault| self.fault(at, fault.into()).into())
+    }
+
+    /// What is found under the key at a place.
+    pub(crate) fn look_up(
+        &self,
+        machine: &Machine,
+        at: Target,
+        map: u16,
+        key: Place,
+    ) -> Result<u64, Stop> {
+        let Some(map) = self.lowered.maps().get(usize::from(map)) else {
+            return Ok(0);
+        };
+        let cpu = self.known[usize::from(CPU)];
+        let Keys::Other { size } = map.keys else {
+            let index = self.load(machine, at, key, Size::W)?;
+            return Ok(map.at_index(cpu, low32(index)));
+        };
+        let mut bytes = SmallVec::<[u8; 64]>::from_elem(0, size as usize);
+        match self.host(key) {
+            // SAFETY: the verifier proved that the whole key is in bounds of a live
+            // object.
+            Host::Own(host) | Host::Shared(host) => unsafe { read_shared(host, &mut bytes) },
+            Host::Judged(address) => {
+                let read = machine.space.read_into(address, &mut bytes);
+                read.map_err(|fault| {
+                    let problem = HelperProblem::Access { arg: 2, fault };
+                    let helper = id::map_lookup_elem;
+                    self.fault(at, FaultKind::Helper { helper, problem })
+                })?;
+            }
+        }
+        Ok(map.at_key(cpu, &bytes))
     }
 
     /// A pointer that a field of the context holds.

@@ -3,6 +3,7 @@
 use dynasmrt::DynasmApi;
 
 use super::emitter::{Emitter, asm};
+use super::encode::Digit;
 use super::regs::{FIRST, Host, RCX, SECOND, host};
 use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
 
@@ -12,18 +13,6 @@ macro_rules! by_width {
         match $width {
             Width::W64 => asm!($emitter ; $name Rq($a), Rq($b)),
             Width::W32 => asm!($emitter ; $name Rd($a), Rd($b)),
-        }
-    };
-    ($emitter:expr, $width:expr, $name:ident, $a:expr; $b:expr) => {
-        match i8::try_from($b) {
-            Ok(small) => match $width {
-                Width::W64 => asm!($emitter ; $name Rq($a), BYTE small),
-                Width::W32 => asm!($emitter ; $name Rd($a), BYTE small),
-            },
-            Err(_) => match $width {
-                Width::W64 => asm!($emitter ; $name Rq($a), DWORD $b),
-                Width::W32 => asm!($emitter ; $name Rd($a), DWORD $b),
-            },
         }
     };
 }
@@ -36,9 +25,9 @@ impl Emitter<'_> {
             return; // r10 is read-only
         };
         macro_rules! simple {
-            ($name:ident) => {
+            ($name:ident, $digit:expr) => {
                 match src {
-                    Operand::Imm(imm) => by_width!(self, width, $name, dst; imm),
+                    Operand::Imm(imm) => self.with_immediate($digit, width, dst, imm),
                     Operand::Reg(src) => {
                         let src = self.source(src, FIRST);
                         by_width!(self, width, $name, dst, src);
@@ -47,11 +36,11 @@ impl Emitter<'_> {
             };
         }
         match op {
-            AluOp::Add => simple!(add),
-            AluOp::Sub => simple!(sub),
-            AluOp::Or => simple!(or),
-            AluOp::And => simple!(and),
-            AluOp::Xor => simple!(xor),
+            AluOp::Add => simple!(add, Digit::ADD),
+            AluOp::Sub => simple!(sub, Digit::SUB),
+            AluOp::Or => simple!(or, Digit::OR),
+            AluOp::And => simple!(and, Digit::AND),
+            AluOp::Xor => simple!(xor, Digit::XOR),
             AluOp::Mov => self.mov(width, dst, src),
             AluOp::Mul => self.mul(width, dst, src),
             AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => match src {

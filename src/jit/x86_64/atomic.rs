@@ -4,7 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::alu::by_width;
 use super::emitter::{Emitter, Stub, asm};
-use super::memory::At;
+use super::encode::Opcode;
 use super::regs::{FIRST, Host, LEFT, RAX, SECOND, host};
 use crate::isa::{AtomicOp, Reg, Width};
 use crate::lower::{Place, Target};
@@ -29,10 +29,10 @@ impl Emitter<'_> {
         place: Place,
         src: Reg,
     ) -> bool {
-        let (Some(src), Some(At { base, off })) = (host(src), self.place(at, place)) else {
+        let (Some(src), Some(place)) = (host(src), self.place(at, place)) else {
             return false;
         };
-        asm!(self ; lea Rq(FIRST), [Rq(base) + off]);
+        self.with_memory(Opcode::LEA, FIRST, place);
         // Whoever misaligns an atomic is told of it in words.
         let judged = self.stub(Stub::Step(at));
         let mask = width.size().bytes() as i8 - 1;

@@ -4,6 +4,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::alu::by_width;
 use super::emitter::{Emitter, Stub, asm};
+use super::encode::Digit;
 use super::regs::{FIRST, Host, LEFT, SECOND};
 use crate::isa::{JumpOp, Operand, Reg, Width};
 use crate::lower::Target;
@@ -23,7 +24,8 @@ impl Emitter<'_> {
         if taken == 0 {
             asm!(self ; test Rq(LEFT), Rq(LEFT));
         }
-        asm!(self ; jns =>label ; jmp =>bail);
+        // Nothing overflows; hosts execute this pair as one.
+        asm!(self ; jge =>label ; jmp =>bail);
     }
 
     /// On from `from` at `to` if `dst op src` holds, else with the next operation.
@@ -68,10 +70,7 @@ impl Emitter<'_> {
 
     /// Compares a register with a constant.
     pub(super) fn compare_with(&mut self, width: Width, dst: Host, imm: i32) {
-        match width {
-            Width::W64 => asm!(self ; cmp Rq(dst), imm),
-            Width::W32 => asm!(self ; cmp Rd(dst), imm),
-        }
+        self.with_immediate(Digit::CMP, width, dst, imm);
     }
 
     /// Goes to the label if, after the comparison, `op` holds as it `should`.

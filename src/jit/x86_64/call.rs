@@ -4,6 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
 use super::regs::{FIRST, LEFT, RUN, SECOND, host};
+use crate::interp::POINTERS;
 use crate::isa::{Reg, Size};
 use crate::jit::runtime::{ENDS, FOLLOW, GO_TO, shims};
 use crate::lower::{Op, Target};
@@ -57,6 +58,20 @@ impl Emitter<'_> {
         let Some(dst) = host(dst) else {
             return false;
         };
+        let pointers = &self.lowered.context().pointers;
+        let found = |field: &(u32, u32, bool)| {
+            (field.0, field.1) == (u32::from(off), u32::from(size.bytes()))
+        };
+        if let Some(number) = pointers.iter().take(POINTERS).position(found)
+            && let Some((_, _, or_null)) = pointers.get(number).copied()
+        {
+            self.load_field(dst, Self::pointer(number));
+            if or_null {
+                let judged = self.stub(Stub::Step(at));
+                asm!(self ; test Rq(dst), Rq(dst) ; jz =>judged);
+            }
+            return true;
+        }
         self.spill(&SCRATCH);
         asm!(self
             ; mov [Rq(RUN) + Self::left()], Rq(LEFT)

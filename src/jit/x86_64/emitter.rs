@@ -2,12 +2,15 @@
 
 use std::mem::offset_of;
 
-use dynasmrt::x64::X64Relocation;
-use dynasmrt::{DynamicLabel, DynasmApi, VecAssembler};
+use dynasmrt::{DynamicLabel, DynasmApi};
 
+use super::assembler::Assembler;
+use super::encode::{At, Digit, Opcode};
+use super::features::Features;
+use super::pins::Pins;
 use super::regs::{FIRST, Host, LEFT, RUN, host};
 use crate::interp::Run;
-use crate::isa::{Operand, Reg, sign_extend32};
+use crate::isa::{Operand, Reg, Size, Width, sign_extend32};
 use crate::jit::count::Counts;
 use crate::lower::{Lowered, Target};
 
@@ -24,15 +27,19 @@ pub(super) use asm;
 pub(super) struct Emitter<'a> {
     pub lowered: &'a Lowered,
     pub counts: &'a Counts,
-    pub code: VecAssembler<X64Relocation>,
+    pub code: Assembler,
+    /// What the host can do.
+    pub features: Features,
     /// For each operation the label of its code.
-    labels: Vec<DynamicLabel>,
+    pub labels: Vec<DynamicLabel>,
     /// For each function the label of its entry.
     pub functions: Vec<DynamicLabel>,
     /// What is rarely executed.
     pub stubs: Vec<(DynamicLabel, Stub)>,
     /// How the function under way ends.
     pub ends: Ends,
+    /// What its spare registers hold.
+    pub pins: Pins,
 }
 
 /// Where a function's code goes on at its ends.
@@ -75,8 +82,8 @@ fn at(offset: usize) -> i32 {
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts) -> Self {
-        let mut code = VecAssembler::new(0);
+    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
+        let mut code = Assembler::new(lowered.ops().len());
         let labels = lowered.ops().iter().map(|_| code.new_dynamic_label());
         let labels = labels.collect();
         let functions = lowered.functions().iter();
@@ -90,10 +97,12 @@ impl<'a> Emitter<'a> {
             lowered,
             counts,
             code,
+            features,
             labels,
             functions,
             stubs: Vec::new(),
             ends,
+            pins: Pins::default(),
         }
     }
 
@@ -138,12 +147,27 @@ impl<'a> Emitter<'a> {
         at(field!(host.deltas))
     }
 
+    /// Where the run keeps one of the context's pointers.
+    pub(super) fn pointer(number: usize) -> i32 {
+        at(field!(pointers) + 8 * number)
+    }
+
+    /// Where the run keeps what is added to an address in the packet.
+    pub(super) fn packet() -> i32 {
+        at(field!(packet))
+    }
+
     /// The host register with a BPF register's value; r10's is loaded into `spare`.
     pub(super) fn source(&mut self, reg: Reg, spare: Host) -> Host {
         host(reg).unwrap_or_else(|| {
-            asm!(self ; mov Rq(spare), [Rq(RUN) + Self::saved(reg)]);
+            self.load_field(spare, Self::saved(reg));
             spare
         })
+    }
+
+    /// `dst` = 64 bits of the run.
+    pub(super) fn load_field(&mut self, dst: Host, off: i32) {
+        self.with_memory(Opcode::load(Size::Dw), dst, At::new(RUN, off));
     }
 
     /// `dst = value`.
@@ -174,7 +198,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn take(&mut self, n: i32) {
         match n {
             0 => {}
-            n => asm!(self ; sub Rq(LEFT), n),
+            n => self.with_immediate(Digit::SUB, Width::W64, LEFT, n),
         }
     }
 

@@ -38,6 +38,7 @@ impl Emitter<'_> {
             ; mov Rq(FRAME), [Rq(RUN) + Self::frame_end()]
         );
         self.reload(&Reg::ARGUMENTS);
+        self.load_pins();
         let bail = self.stub(Stub::Bail(function.entry));
         self.hear_left(self.counts.before(function.entry));
         asm!(self ; js =>bail);

@@ -3,81 +3,93 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
+use super::encode::{At, Opcode};
+use super::pins::Pin;
 use super::regs::{FIRST, FRAME, Host, RUN, SECOND, host};
 use crate::isa::{Operand, Reg, SignedSize, Size};
 use crate::lower::{Place, Target};
 
-/// Where an access goes in the host: a register and what is added to it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct At {
-    pub base: Host,
-    pub off: i32,
-}
-
 impl Emitter<'_> {
     /// The code that finds where the access of the operation `op` goes; none where the
-    /// interpreter's step has to do it. The first spare register holds the address, the
-    /// second is lost.
+    /// interpreter's step has to do it. The first spare register may hold a part of the
+    /// address, the second is lost.
     pub(super) fn place(&mut self, op: Target, place: Place) -> Option<At> {
         Some(match place {
-            Place::Stack { off } => At {
-                base: FRAME,
-                off: off.into(),
-            },
-            Place::Context { off } => {
-                asm!(self ; mov Rq(FIRST), [Rq(RUN) + Self::context()]);
-                At {
-                    base: FIRST,
-                    off: off.into(),
-                }
-            }
+            Place::Stack { off } => At::new(FRAME, off.into()),
+            Place::Context { off } => At::new(self.pinned(Pin::Context), off.into()),
             Place::MapValue { base, off, map } => {
-                let delta = self.lowered.maps().get(usize::from(map))?.delta;
                 let base = host(base)?;
-                self.constant(FIRST, delta);
-                asm!(self ; add Rq(FIRST), Rq(base));
-                At {
-                    base: FIRST,
-                    off: off.into(),
-                }
+                At::indexed(base, self.pinned(Pin::Map(map)), off.into())
             }
-            Place::Packet { base, off } | Place::Table { base, off } => {
+            // A run in machine code has a packet if its program follows packet pointers.
+            Place::Packet { base, off } => {
+                let base = host(base)?;
+                At::indexed(base, self.pinned(Pin::Packet), off.into())
+            }
+            Place::Table { base, off } => {
                 let base = host(base)?;
                 let judged = self.stub(Stub::Step(op));
-                // Bits 40 to 55 of the address say which entry it is.
-                asm!(self
-                    ; lea Rq(FIRST), [Rq(base) + i32::from(off)]
-                    ; mov Rq(SECOND), Rq(FIRST)
-                    ; shr Rq(SECOND), 40
-                    ; movzx Rd(SECOND), Rw(SECOND)
-                    ; shl Rd(SECOND), 3
-                    ; add Rq(SECOND), [Rq(RUN) + Self::deltas()]
-                    ; mov Rq(SECOND), [Rq(SECOND)]
-                    ; test Rq(SECOND), Rq(SECOND)
-                    ; jz =>judged
-                    ; add Rq(FIRST), Rq(SECOND)
-                );
-                At {
-                    base: FIRST,
-                    off: 0,
+                // Bits 40 to 55 of the address say which entry it is; those of the base
+                // are the same, since regions begin and end far from where they change.
+                if self.features.bmi2 {
+                    asm!(self ; rorx Rq(FIRST), Rq(base), 40);
+                } else {
+                    asm!(self ; mov Rq(FIRST), Rq(base) ; shr Rq(FIRST), 40);
                 }
+                asm!(self
+                    ; movzx Rd(FIRST), Rw(FIRST)
+                    ; mov Rq(SECOND), [Rq(RUN) + Self::deltas()]
+                );
+                let entry = At {
+                    base: SECOND,
+                    index: Some(FIRST),
+                    scale: 3,
+                    off: 0,
+                };
+                self.with_memory(Opcode::load(Size::Dw), FIRST, entry);
+                asm!(self ; test Rq(FIRST), Rq(FIRST) ; jz =>judged);
+                At::indexed(base, FIRST, off.into())
             }
             Place::Checked { .. } => return None,
         })
     }
 
+    /// The register that holds what accesses need: a spare one of the function's, or the
+    /// first for the code of one operation.
+    fn pinned(&mut self, pin: Pin) -> Host {
+        self.pins.get(pin).unwrap_or_else(|| {
+            self.pin(pin, FIRST);
+            FIRST
+        })
+    }
+
+    /// Loads what accesses need.
+    fn pin(&mut self, pin: Pin, to: Host) {
+        let from = match pin {
+            Pin::Packet => Self::packet(),
+            Pin::Context => Self::context(),
+            Pin::Map(map) => {
+                let map = self.lowered.maps().get(usize::from(map));
+                return self.constant(to, map.map_or(0, |map| map.delta));
+            }
+        };
+        self.with_memory(Opcode::load(Size::Dw), to, At::new(RUN, from));
+    }
+
+    /// Loads what the function's spare registers hold.
+    pub(super) fn load_pins(&mut self) {
+        for (pin, to) in self.pins.iter() {
+            self.pin(pin, to);
+        }
+    }
+
     /// `dst` = the bytes at `place`, zero-extended; false where the interpreter's step
     /// has to do it.
     pub(super) fn load(&mut self, op: Target, size: Size, dst: Reg, place: Place) -> bool {
-        let (Some(dst), Some(At { base, off })) = (host(dst), self.place(op, place)) else {
+        let (Some(dst), Some(at)) = (host(dst), self.place(op, place)) else {
             return false;
         };
-        match size {
-            Size::B => asm!(self ; movzx Rd(dst), BYTE [Rq(base) + off]),
-            Size::H => asm!(self ; movzx Rd(dst), WORD [Rq(base) + off]),
-            Size::W => asm!(self ; mov Rd(dst), DWORD [Rq(base) + off]),
-            Size::Dw => asm!(self ; mov Rq(dst), QWORD [Rq(base) + off]),
-        }
+        self.with_memory(Opcode::load(size), dst, at);
         true
     }
 
@@ -89,37 +101,30 @@ impl Emitter<'_> {
         dst: Reg,
         place: Place,
     ) -> bool {
-        let (Some(dst), Some(At { base, off })) = (host(dst), self.place(op, place)) else {
+        let (Some(dst), Some(at)) = (host(dst), self.place(op, place)) else {
             return false;
         };
-        match from {
-            SignedSize::S8 => asm!(self ; movsx Rq(dst), BYTE [Rq(base) + off]),
-            SignedSize::S16 => asm!(self ; movsx Rq(dst), WORD [Rq(base) + off]),
-            SignedSize::S32 => asm!(self ; movsxd Rq(dst), DWORD [Rq(base) + off]),
-        }
+        self.with_memory(Opcode::load_signed(from.size()), dst, at);
         true
     }
 
     /// The bytes at `place` = the low bytes of `src`; false as of `load`.
     pub(super) fn store(&mut self, op: Target, size: Size, place: Place, src: Operand) -> bool {
-        let Some(At { base, off }) = self.place(op, place) else {
+        let Some(at) = self.place(op, place) else {
             return false;
         };
         match src {
-            Operand::Imm(imm) => match size {
-                Size::B => asm!(self ; mov BYTE [Rq(base) + off], imm as i8),
-                Size::H => asm!(self ; mov WORD [Rq(base) + off], imm as i16),
-                Size::W => asm!(self ; mov DWORD [Rq(base) + off], imm),
-                Size::Dw => asm!(self ; mov QWORD [Rq(base) + off], imm),
-            },
+            Operand::Imm(imm) => {
+                self.with_memory(Opcode::store_imm(size), 0, at);
+                match size {
+                    Size::B => self.code.push_i8(imm as i8),
+                    Size::H => self.code.push_i16(imm as i16),
+                    Size::W | Size::Dw => self.code.push_i32(imm),
+                }
+            }
             Operand::Reg(src) => {
                 let src = self.source(src, SECOND);
-                match size {
-                    Size::B => asm!(self ; mov BYTE [Rq(base) + off], Rb(src)),
-                    Size::H => asm!(self ; mov WORD [Rq(base) + off], Rw(src)),
-                    Size::W => asm!(self ; mov DWORD [Rq(base) + off], Rd(src)),
-                    Size::Dw => asm!(self ; mov QWORD [Rq(base) + off], Rq(src)),
-                }
+                self.with_memory(Opcode::store(size), src, at);
             }
         }
         true

@@ -3,7 +3,11 @@
 //! | file | what |
 //! |---|---|
 //! | `regs` | what the host's registers hold |
-//! | `emitter` | the code so far, labels, what is put off to its end |
+//! | `features` | what a host may have |
+//! | `assembler` | bytes, labels, short jumps, aligned loops |
+//! | `encode` | instructions with an operand in memory |
+//! | `emitter` | the code so far, what is put off to its end |
+//! | `pins` | what spare registers of the host hold |
 //! | `translate` | from operations to code |
 //! | `alu` | arithmetic |
 //! | `divide` | division and remainder |
@@ -23,14 +27,19 @@
 )]
 
 mod alu;
+mod assembler;
 mod atomic;
 mod branch;
 mod call;
 mod divide;
 mod emitter;
+mod encode;
+mod features;
 mod frame;
 mod memory;
+mod pins;
 mod regs;
 mod translate;
 
+pub(super) use features::Features;
 pub(super) use translate::emit;

@@ -1,36 +1,47 @@
 //! From operations to code.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi};
+use dynasmrt::{DynamicLabel, DynasmLabelApi as _};
 
 use super::emitter::{Emitter, asm};
+use super::features::Features;
+use super::pins::Pins;
 use super::regs::host;
 use crate::jit::count::Counts;
 use crate::jit::emitted::Emitted;
+use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
 const MOST: usize = 1 << 22;
 
 /// The code of a program, which begins with the way from Rust into its functions.
-pub(in crate::jit) fn emit(lowered: &Lowered, counts: &Counts) -> Option<Emitted> {
+pub(in crate::jit) fn emit(
+    lowered: &Lowered,
+    counts: &Counts,
+    features: Features,
+) -> Option<Emitted> {
     let ops = lowered.ops();
     if ops.len() > MOST {
         return None;
     }
-    let mut emitter = Emitter::new(lowered, counts);
+    let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.ends;
     emitter.trampoline();
-    let (mut at, mut offsets, mut entries) = (0, Vec::with_capacity(ops.len()), Vec::new());
+    let loops = Loops::of(ops);
+    let mut at = 0;
     for (number, function) in lowered.functions().iter().enumerate() {
         let label = emitter.functions.get(number).copied()?;
-        entries.push((function.entry, emitter.code.offset().0));
+        emitter.pins = Pins::of(lowered, function, &loops);
+        emitter.code.align_here();
         asm!(emitter ; =>label);
         emitter.enter(function);
         at = at.max(function.entry);
         while at < function.end {
+            if loops.is_head(at) {
+                emitter.code.align_here();
+            }
             let label = emitter.label(at);
             asm!(emitter ; =>label);
-            offsets.push(emitter.code.offset().0);
             emitter.op(at, *ops.get(at as usize)?);
             at += 1;
         }
@@ -38,11 +49,14 @@ pub(in crate::jit) fn emit(lowered: &Lowered, counts: &Counts) -> Option<Emitted
     }
     // Labels for what does not exist: nothing goes there.
     asm!(emitter ; =>no_function.leave ; =>no_function.back ; =>no_function.stop ; ud2);
-    let bytes = emitter.code.finalize().ok()?;
+    let finished = emitter.code.finish()?;
+    let places = |labels: &[DynamicLabel]| labels.iter().map(|l| finished.place(*l)).collect();
+    let starts: Option<Vec<usize>> = places(&emitter.functions);
+    let entries = lowered.functions().iter().map(|function| function.entry);
     Some(Emitted {
-        bytes,
-        ops: offsets,
-        entries,
+        ops: places(&emitter.labels)?,
+        entries: entries.zip(starts?).collect(),
+        bytes: finished.bytes,
     })
 }
 
@@ -86,7 +100,9 @@ impl Emitter<'_> {
             Op::LoadPointer { size, dst, off } => {
                 has_code = self.load_pointer(at, size, dst, off);
             }
-            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
+                has_code = false;
+            }
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,

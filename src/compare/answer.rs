@@ -1,0 +1,147 @@
+//! What came of a run, as far as an engine tells.
+
+use std::fmt;
+
+use crate::harness::EngineKind;
+use crate::program::MapDef;
+use crate::spec::MapType;
+use crate::vm::{Fault, Outcome};
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The low half of r0; `None` if the run stopped before.
+    pub retval: Option<u32>,
+    /// The packet afterwards.
+    pub packet: Option<Vec<u8>>,
+    /// The context afterwards, where the engine shows it.
+    pub context: Option<Vec<u8>>,
+    /// The maps that have elements to be read.
+    pub maps: Vec<MapContents>,
+    /// What only our own engines tell.
+    pub details: Option<Details>,
+}
+
+/// What a map holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapContents {
+    /// Its name.
+    pub name: String,
+    /// From one CPU's value to the next, where each CPU has one.
+    pub per_cpu: Option<usize>,
+    /// Keys and values, by key.
+    pub entries: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What only our own engines tell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Details {
+    /// The engine that the run began on, which may not be the one that was asked for.
+    pub engine: EngineKind,
+    /// All that was given out, r0 and the count of instructions.
+    pub outcome: Outcome,
+    /// Why the run stopped.
+    pub fault: Option<Box<Fault>>,
+}
+
+/// The first thing in which two answers differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What.
+    pub what: String,
+    /// In the one.
+    pub one: String,
+    /// In the other.
+    pub other: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, one, other } = self;
+        write!(f, "{what}: {one}, {other}")
+    }
+}
+
+fn differ<T: fmt::Debug + PartialEq>(what: &str, one: &T, other: &T) -> Result<(), Difference> {
+    if one == other {
+        return Ok(());
+    }
+    Err(Difference {
+        what: what.to_owned(),
+        one: format!("{one:?}"),
+        other: format!("{other:?}"),
+    })
+}
+
+/// The first difference between two answers in what both of them tell. Two of our own
+/// engines have to agree in every bit; a kernel may have run on another CPU.
+#[must_use]
+pub fn difference(one: &Answer, other: &Answer) -> Option<Difference> {
+    compare(one, other).err()
+}
+
+fn compare(one: &Answer, other: &Answer) -> Result<(), Difference> {
+    if let (Some(one), Some(other)) = (&one.details, &other.details) {
+        differ("fault", &one.fault, &other.fault)?;
+        differ("runs", &one.outcome.runs, &other.outcome.runs)?;
+        differ("outputs", &one.outcome.outputs, &other.outcome.outputs)?;
+        differ("outcome", &one.outcome, &other.outcome)?;
+    }
+    differ("return value", &one.retval, &other.retval)?;
+    if one.packet.is_some() && other.packet.is_some() {
+        differ("packet", &one.packet, &other.packet)?;
+    }
+    if one.context.is_some() && other.context.is_some() {
+        differ("context", &one.context, &other.context)?;
+    }
+    let same_machine = one.details.is_some() == other.details.is_some();
+    for (one, other) in one.maps.iter().zip(&other.maps) {
+        let what = format!("map {}", one.name);
+        match one.per_cpu {
+            Some(len) if !same_machine => {
+                differ(&what, &of_cpus(one, len), &of_cpus(other, len))?;
+            }
+            _ => differ(&what, &one.entries, &other.entries)?,
+        }
+    }
+    differ("maps", &one.maps.len(), &other.maps.len())
+}
+
+impl MapContents {
+    /// Of a map by this definition.
+    pub(super) fn new(def: &MapDef, mut entries: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        entries.sort();
+        let per_cpu = def.map_type.info().per_cpu;
+        let len = def.value_size.next_multiple_of(8) as usize;
+        Self {
+            name: def.name.clone(),
+            per_cpu: per_cpu.then_some(len.max(8)),
+            entries,
+        }
+    }
+
+    /// Whether the elements of such a map can be read like this.
+    pub(super) fn are_kept_by(def: &MapDef) -> bool {
+        let holds_others = def.map_type.holds_maps()
+            || matches!(
+                def.map_type,
+                MapType::ProgArray | MapType::PerfEventArray | MapType::CgroupArray
+            );
+        def.key_size > 0 && !holds_others
+    }
+}
+
+/// The entries of a per-CPU map without saying which CPU has which value: a key, and
+/// the values that are not zero.
+fn of_cpus(map: &MapContents, len: usize) -> Vec<(&[u8], Vec<&[u8]>)> {
+    let values = |value| {
+        let cpus = <[u8]>::chunks(value, len);
+        let mut set: Vec<_> = cpus.filter(|cpu| cpu.iter().any(|b| *b != 0)).collect();
+        set.sort_unstable();
+        set
+    };
+    let entries = map.entries.iter();
+    entries
+        .map(|(key, value)| (&**key, values(value)))
+        .collect()
+}

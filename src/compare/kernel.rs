@@ -1,0 +1,96 @@
+//! The running kernel as an engine, through `BPF_PROG_TEST_RUN`.
+
+use super::answer::{Answer, MapContents};
+use super::subject::{Engine, Subject, Unable};
+use crate::kernel::{
+    KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, TestRun, load,
+};
+use crate::program::{MapDef, Program};
+use crate::spec::ProgType;
+use crate::util::MapId;
+use crate::vm::events::{Event, EventKind};
+
+/// The running kernel. It is asked anew for each run, so maps start as they are defined.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kernel;
+
+impl From<NoVerdict> for Unable {
+    fn from(error: NoVerdict) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+impl From<KernelError> for Unable {
+    fn from(error: KernelError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+impl Engine for Kernel {
+    fn name(&self) -> String {
+        "kernel".to_owned()
+    }
+
+    fn run(&mut self, subject: &Subject) -> Result<Answer, Unable> {
+        let Some(first) = subject.programs.first() else {
+            return Err(Unable::Unavailable("no program to run".to_owned()));
+        };
+        let maps = LoadedMaps::create(&first.maps, first.btf.as_ref())?;
+        let mut loaded: Vec<LoadedProgram> = Vec::new();
+        for program in &subject.programs {
+            let program = loaded_program(program, &maps)?;
+            maps.set_program(&first.maps, &program)?;
+            loaded.push(program);
+        }
+        let Some(program) = loaded.first() else {
+            return Err(Unable::Unavailable("no program to run".to_owned()));
+        };
+        let run = input(first.prog_type, &subject.input);
+        let result = program.test_run(&run)?;
+        Ok(Answer {
+            retval: Some(result.retval),
+            packet: (!run.data.is_empty()).then_some(result.data),
+            // A raw tracepoint's arguments are not given back.
+            context: (first.prog_type == ProgType::Syscall).then_some(result.context),
+            maps: contents(&maps, &first.maps)?,
+            details: None,
+        })
+    }
+}
+
+/// Loads a program with the maps of an object and their BTF, which is the program's.
+fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, Unable> {
+    let loaded = load(program, maps, &LoadOptions::default())?;
+    let message = loaded.verdict.message;
+    loaded.program.ok_or(Unable::Refused(message))
+}
+
+/// The input as the system call takes it.
+fn input(prog_type: ProgType, bytes: &[u8]) -> TestRun {
+    match Event::input(prog_type, bytes).kind() {
+        EventKind::Packet => TestRun {
+            repeat: 1,
+            ..TestRun::packet(bytes)
+        },
+        _ => TestRun::context(bytes),
+    }
+}
+
+/// What the maps hold that can be read by key.
+fn contents(maps: &LoadedMaps, defs: &[MapDef]) -> Result<Vec<MapContents>, Unable> {
+    let mut contents = Vec::new();
+    for (index, def) in defs.iter().enumerate() {
+        if !MapContents::are_kept_by(def) {
+            continue;
+        }
+        let map = MapId::from_index(index);
+        let mut entries = Vec::new();
+        for key in maps.keys(map)? {
+            if let Some(value) = maps.lookup(map, &key)? {
+                entries.push((key, value));
+            }
+        }
+        contents.push(MapContents::new(def, entries));
+    }
+    Ok(contents)
+}

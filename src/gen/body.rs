@@ -1,0 +1,235 @@
+//! A function in the making: its steps, and what they all need.
+
+use super::choices::Choices;
+use super::code::{Code, Label};
+use super::setting::{Function, Role, Setting};
+use super::state::{Holds, SLOTS, State};
+use crate::isa::{AluOp, CallTarget, Insn, Operand, Reg, RegSet, Size, Width};
+use crate::util::HelperId;
+
+/// A jump forward whose target is still to come, and what is held there.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub to: Label,
+    pub state: State,
+}
+
+/// A function in the making.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
+    pub choices: &'a mut Choices,
+    pub code: &'a mut Code,
+    pub setting: &'a Setting,
+    /// The number of the function in the setting.
+    pub number: usize,
+    /// What can be done next.
+    pub steps: &'static [Step],
+    pub state: State,
+    pub open: Vec<Open>,
+    /// Jumps below this one end behind the loop or the block that is being made.
+    pub base: usize,
+    /// Registers that keep what they hold.
+    pub pinned: RegSet,
+    /// How many loops the place is in.
+    pub loops: usize,
+    /// How many references are held.
+    pub held: usize,
+    /// The last number of a pointer that may be null.
+    pub maybes: u16,
+    /// Results that were forgotten because they depend on the machine.
+    pub masked: usize,
+    /// The functions that are called from here, by number.
+    pub called: Vec<usize>,
+}
+
+/// A step, and how often it is taken among the others.
+pub(super) type Step = (u16, fn(&mut Body<'_>));
+
+impl<'a> Body<'a> {
+    pub(super) fn new(
+        choices: &'a mut Choices,
+        code: &'a mut Code,
+        setting: &'a Setting,
+        number: usize,
+        steps: &'static [Step],
+    ) -> Self {
+        let arguments = &setting.functions[number].arguments;
+        Self {
+            choices,
+            code,
+            setting,
+            number,
+            steps,
+            state: State::new(arguments),
+            open: Vec::new(),
+            base: 0,
+            pinned: RegSet::EMPTY,
+            loops: 0,
+            held: 0,
+            maybes: 0,
+            masked: 0,
+            called: Vec::new(),
+        }
+    }
+
+    /// Takes one step.
+    pub(super) fn step(&mut self) {
+        let steps = self.steps;
+        let total: u16 = steps.iter().map(|step| step.0).sum();
+        let mut at = u16::try_from(self.choices.below(usize::from(total))).unwrap_or_default();
+        for (weight, step) in steps {
+            match at.checked_sub(*weight) {
+                Some(rest) => at = rest,
+                None => return step(self),
+            }
+        }
+    }
+
+    /// The function itself.
+    pub(super) fn function(&self) -> &'a Function {
+        &self.setting.functions[self.number]
+    }
+
+    /// Whether the function is the program itself.
+    pub(super) fn is_main(&self) -> bool {
+        self.function().role == Role::Main
+    }
+
+    /// The bits that the function's result may have; any if there is no such rule. (A
+    /// callback goes on with 0 and is done with 1.)
+    pub(super) fn returnable(&self) -> Option<i32> {
+        let role = self.function().role;
+        let is_bit = role.is_callback() || role == Role::Main && self.setting.returns_bit();
+        is_bit.then_some(1)
+    }
+
+    pub(super) fn alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) {
+        self.code.emit(Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        });
+    }
+
+    pub(super) fn mov(&mut self, dst: Reg, src: Reg) {
+        self.alu(AluOp::Mov, Width::W64, dst, Operand::Reg(src));
+    }
+
+    pub(super) fn mov_imm(&mut self, dst: Reg, imm: i32) {
+        self.alu(AluOp::Mov, Width::W64, dst, Operand::Imm(imm));
+    }
+
+    pub(super) fn add_imm(&mut self, dst: Reg, imm: i32) {
+        self.alu(AluOp::Add, Width::W64, dst, Operand::Imm(imm));
+    }
+
+    pub(super) fn load(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
+        self.code.emit(Insn::Load {
+            size,
+            dst,
+            base,
+            off,
+        });
+    }
+
+    pub(super) fn store(&mut self, size: Size, base: Reg, off: i16, src: Operand) {
+        self.code.emit(Insn::Store {
+            size,
+            base,
+            off,
+            src,
+        });
+    }
+
+    /// A pointer to a place in the own frame.
+    pub(super) fn frame_address(&mut self, dst: Reg, off: i16) {
+        self.mov(dst, Reg::FP);
+        self.add_imm(dst, off.into());
+    }
+
+    /// A call of a helper, whose arguments are in place.
+    pub(super) fn call(&mut self, helper: HelperId, result: Holds) {
+        self.code.emit(Insn::Call(CallTarget::Helper(helper)));
+        self.state.after_call(result);
+    }
+
+    /// A call whose result says nothing where only what is defined counts.
+    pub(super) fn call_masked(&mut self, helper: HelperId) {
+        self.call(helper, Holds::Number);
+        if self.setting.options.defined {
+            self.masked += 1;
+            self.constant_into(Reg::R0);
+        }
+    }
+
+    /// A number that the program knows.
+    pub(super) fn constant_into(&mut self, dst: Reg) {
+        if self.choices.chance(30) {
+            let value = self.choices.wide();
+            self.code.emit(Insn::LoadImm64 { dst, value });
+        } else {
+            let width = self.choices.pick(Width::ALL);
+            let imm = self.choices.imm();
+            self.alu(AluOp::Mov, width, dst, Operand::Imm(imm));
+        }
+        self.state.set(dst, Holds::Number);
+    }
+
+    /// A register that may be overwritten.
+    pub(super) fn free(&mut self) -> Reg {
+        let all: RegSet = Reg::ALL.into_iter().filter(|reg| *reg != Reg::FP).collect();
+        self.one_of(all.minus(self.pinned)).unwrap_or(Reg::R0)
+    }
+
+    /// One that calls leave alone, if there is any.
+    pub(super) fn free_and_kept(&mut self) -> Option<Reg> {
+        let kept = RegSet::of(&[Reg::R6, Reg::R7, Reg::R8, Reg::R9]);
+        self.one_of(kept.minus(self.pinned))
+    }
+
+    /// One of a set.
+    pub(super) fn one_of(&mut self, set: RegSet) -> Option<Reg> {
+        let all: Vec<Reg> = set.iter().collect();
+        self.choices.any(&all)
+    }
+
+    /// A register with a number.
+    pub(super) fn number(&mut self) -> Reg {
+        let numbers = self.state.with(|holds| holds == Holds::Number);
+        if let Some(reg) = self.one_of(numbers) {
+            return reg;
+        }
+        let reg = self.free();
+        self.constant_into(reg);
+        reg
+    }
+
+    /// A register with a number that may be overwritten.
+    pub(super) fn own_number(&mut self) -> Reg {
+        let numbers = self.state.with(|holds| holds == Holds::Number);
+        if let Some(reg) = self.one_of(numbers.minus(self.pinned)) {
+            return reg;
+        }
+        let reg = self.free();
+        self.constant_into(reg);
+        reg
+    }
+
+    /// A register with the context.
+    pub(super) fn context(&mut self) -> Option<Reg> {
+        let held = self.state.with(|holds| holds == Holds::Context);
+        self.one_of(held)
+    }
+
+    /// Where slot `number` is, below the frame pointer.
+    pub(super) fn slot_off(number: usize) -> i16 {
+        -8 * i16::try_from(number % SLOTS + 1).unwrap_or(1)
+    }
+
+    /// A pointer that may be null, told from all others.
+    pub(super) fn new_maybe(&mut self) -> u16 {
+        self.maybes += 1;
+        self.maybes
+    }
+}

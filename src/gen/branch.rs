@@ -1,0 +1,201 @@
+//! Steps that go elsewhere: branches, ways that come together, loops.
+
+use super::body::{Body, Open};
+use super::code::Label;
+use super::setting::Role;
+use super::state::{Holds, Slot};
+use crate::isa::{AluOp, Insn, JumpOp, Operand, Reg, RegSet, Width};
+
+/// How many jumps forward may be open at once.
+const MOST_OPEN: usize = 4;
+/// How deep loops are nested.
+const MOST_LOOPS: usize = 2;
+/// Registers that count loops.
+const COUNTERS: RegSet = RegSet::of(&[Reg::R7, Reg::R8, Reg::R9]);
+
+impl Body<'_> {
+    /// A conditional jump to a place ahead, of which this is what is held on the way.
+    pub(super) fn open_jump(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) {
+        let to = self.code.label();
+        let off = 0;
+        let insn = Insn::JumpIf {
+            op,
+            width,
+            dst,
+            src,
+            off,
+        };
+        self.code.aim(insn, to);
+        let state = self.state.clone();
+        self.open.push(Open { to, state });
+    }
+
+    /// A jump to a label, of one form or the other.
+    fn jump(&mut self, to: Label) {
+        let insn = if self.choices.chance(30) {
+            Insn::JumpLong { off: 0 }
+        } else {
+            Insn::Jump { off: 0 }
+        };
+        self.code.aim(insn, to);
+    }
+
+    /// The open jumps from `from` on all end here.
+    pub(super) fn close_all(&mut self, from: usize) {
+        for open in self.open.drain(from..) {
+            self.code.bind(open.to);
+            self.state.join(&open.state);
+        }
+    }
+
+    /// Leaves the function with a constant. What follows is reached by jumps only.
+    pub(super) fn leave(&mut self) {
+        let imm = self.choices.imm();
+        let imm = self.returnable().map_or(imm, |most| imm & most);
+        self.mov_imm(Reg::R0, imm);
+        self.code.emit(Insn::Exit);
+    }
+
+    /// Whether the function may be left here.
+    pub(super) const fn may_leave(&self) -> bool {
+        self.held == 0
+    }
+}
+
+/// A branch over what follows, until [`close`].
+pub(super) fn branch(body: &mut Body<'_>) {
+    if body.open.len() - body.base >= MOST_OPEN {
+        return close(body);
+    }
+    let (op, width) = (
+        body.choices.pick(JumpOp::ALL),
+        body.choices.pick(Width::ALL),
+    );
+    let dst = body.number();
+    let src = if body.choices.chance(50) {
+        Operand::Reg(body.number())
+    } else {
+        Operand::Imm(body.choices.imm())
+    };
+    body.open_jump(op, width, dst, src);
+}
+
+/// An open jump ends here; the way that did not jump goes on here, too, or over what
+/// follows, or leaves.
+pub(super) fn close(body: &mut Body<'_>) {
+    if body.open.len() <= body.base {
+        return;
+    }
+    let open = body.open.len() - body.base;
+    let at = body.base + body.choices.below(open);
+    let Open { to, state } = body.open.remove(at);
+    match body.choices.below(4) {
+        1 => {
+            let end = body.code.label();
+            body.jump(end);
+            let state = std::mem::replace(&mut body.state, state);
+            body.code.bind(to);
+            body.open.push(Open { to: end, state });
+        }
+        2 if body.may_leave() => {
+            body.leave();
+            body.code.bind(to);
+            body.state = state;
+        }
+        _ => {
+            body.code.bind(to);
+            body.state.join(&state);
+        }
+    }
+}
+
+/// A jump to the next instruction.
+pub(super) fn nowhere(body: &mut Body<'_>) {
+    let next = body.code.label();
+    body.jump(next);
+    body.code.bind(next);
+}
+
+/// A loop of a few rounds, counted by a register or ended by `may_goto`.
+pub(super) fn count(body: &mut Body<'_>) {
+    if body.loops >= MOST_LOOPS {
+        return;
+    }
+    let Some(counter) = body.one_of(COUNTERS.minus(body.pinned)) else {
+        return;
+    };
+    let rounds = 1 + body.choices.below(if body.loops == 0 { 9 } else { 4 });
+    // A callback is judged round by round until nothing changes any more, which a
+    // loop in it can make long.
+    if body.function().role != Role::Main && body.loops > 0 {
+        return;
+    }
+    body.mov_imm(counter, 0);
+    body.state.set(counter, Holds::Number);
+    forget_what_may_change(body);
+
+    let (pinned, base) = (body.pinned, body.base);
+    let pointers = |holds| !matches!(holds, Holds::Nothing | Holds::Number);
+    body.pinned = pinned.union(body.state.with(pointers)).with(counter);
+    body.base = body.open.len();
+    body.loops += 1;
+    let before = body.state.clone();
+    let head = body.code.here();
+    let ends_early = body.choices.chance(30).then(|| body.code.label());
+    if let Some(out) = ends_early {
+        body.code.aim(Insn::MayGoto { off: 0 }, out);
+    }
+    for _ in 0..1 + body.choices.below(5) {
+        body.step();
+    }
+    body.close_all(body.base);
+    body.loops -= 1;
+    body.base = base;
+    body.pinned = pinned;
+
+    // The next round begins with what the first one did.
+    for reg in before.with(|holds| holds == Holds::Number).iter() {
+        if body.state.get(reg) != Holds::Number {
+            let imm = body.choices.imm();
+            body.mov_imm(reg, imm);
+            body.state.set(reg, Holds::Number);
+        }
+    }
+    body.add_imm(counter, 1);
+    let op = body.choices.pick(&[JumpOp::Lt, JumpOp::Ne, JumpOp::Slt]);
+    let width = body.choices.pick(Width::ALL);
+    let again = Insn::JumpIf {
+        op,
+        width,
+        dst: counter,
+        src: Operand::Imm(i32::try_from(rounds).unwrap_or(1)),
+        off: 0,
+    };
+    body.code.aim(again, head);
+    if let Some(out) = ends_early {
+        body.code.bind(out);
+        body.state.join(&before);
+    }
+}
+
+/// What the body of a loop might change is not counted on in it.
+fn forget_what_may_change(body: &mut Body<'_>) {
+    for reg in Reg::ALL {
+        let holds = body.state.get(reg);
+        let lost = RegSet::CALLER_SAVED.contains(reg) && holds != Holds::Number;
+        if lost || matches!(holds, Holds::Maybe(..)) {
+            body.state.set(reg, Holds::Nothing);
+        }
+    }
+    for slot in &mut body.state.slots {
+        if let Slot::Spilled(_) = slot {
+            *slot = Slot::Mixed(0);
+        }
+    }
+}
+
+/// A number becomes small and positive, so that it can count or index.
+pub(super) fn mask(body: &mut Body<'_>, reg: Reg, mask: i32) {
+    let width = body.choices.pick(Width::ALL);
+    body.alu(AluOp::And, width, reg, Operand::Imm(mask));
+}

@@ -1,0 +1,150 @@
+//! Steps that call functions of the program, or leave for another one.
+
+use super::body::Body;
+use super::maps;
+use super::setting::{Function, Role};
+use super::state::{BUFFER_AT, Holds, Place};
+use crate::isa::{CallTarget, Insn, Operand, Pseudo, Reg, RegSet, Size};
+
+/// The end of the main program: what it returns is kept whole in a map, for a kernel
+/// tells only its lower half.
+pub(super) fn keep_result(body: &mut Body<'_>) {
+    let source = Pseudo::MapIdxValue {
+        index: maps::RESULTS,
+        off: 0,
+    };
+    let dst = Reg::R1;
+    body.code.emit(Insn::LoadPseudo { dst, source });
+    body.store(Size::Dw, Reg::R1, 0, Operand::Reg(Reg::R0));
+}
+
+/// Registers that stay what they are while arguments are put in place.
+const KEPT: RegSet = RegSet::of(&[Reg::R6, Reg::R7, Reg::R8, Reg::R9]);
+
+impl Body<'_> {
+    /// The functions of a role that may be called from here: those behind it, so that
+    /// calls end.
+    fn callees(&self, is: impl Fn(&Function) -> bool) -> Vec<usize> {
+        let behind = self.setting.functions.iter().enumerate();
+        let behind = behind.skip(self.number + 1);
+        behind.filter(|(_, f)| is(f)).map(|(at, _)| at).collect()
+    }
+
+    /// Puts something of this kind into an argument's register; whether there is any.
+    fn argument(&mut self, dst: Reg, wanted: Holds) -> bool {
+        match wanted {
+            Holds::Number => {
+                let numbers = self.state.with(|holds| holds == Holds::Number);
+                let kept = RegSet::of(&[Reg::R0]).union(KEPT);
+                let usable: RegSet = numbers.iter().filter(|reg| kept.contains(*reg)).collect();
+                match self.one_of(usable) {
+                    Some(reg) => self.mov(dst, reg),
+                    None => {
+                        let imm = self.choices.imm();
+                        self.mov_imm(dst, imm);
+                    }
+                }
+            }
+            Holds::Pointer(area) if area.place == Place::Stack => {
+                self.frame_address(dst, BUFFER_AT);
+            }
+            Holds::Context => {
+                let held = self.state.with(|holds| holds == Holds::Context);
+                let kept: RegSet = held.iter().filter(|reg| KEPT.contains(*reg)).collect();
+                let Some(reg) = self.one_of(kept) else {
+                    return false;
+                };
+                self.mov(dst, reg);
+            }
+            Holds::Pointer(area) => {
+                let found = self.pointer(|has| {
+                    has.place == area.place
+                        && has.low <= area.low
+                        && has.high >= area.high
+                        && has.align >= area.align
+                });
+                let Some((reg, _)) = found.filter(|(reg, _)| KEPT.contains(*reg)) else {
+                    return false;
+                };
+                self.mov(dst, reg);
+            }
+            Holds::Nothing | Holds::PacketEnd | Holds::Maybe(..) => return false,
+        }
+        true
+    }
+}
+
+/// A call of a function of the program.
+pub(super) fn function(body: &mut Body<'_>) {
+    let callees = body.callees(|f| matches!(f.role, Role::Static | Role::Global));
+    let Some(at) = body.choices.any(&callees) else {
+        return;
+    };
+    let function = &body.setting.functions[at];
+    for (dst, wanted) in Reg::ARGUMENTS.into_iter().zip(&function.arguments) {
+        // Whatever was put in place so far is overwritten.
+        body.state.set(dst, Holds::Nothing);
+        if !body.argument(dst, *wanted) {
+            return;
+        }
+    }
+    let call = Insn::Call(CallTarget::Subprogram { rel: 0 });
+    body.code.aim(call, function.label);
+    body.called.push(at);
+    body.state.after_call(Holds::Number);
+}
+
+/// A helper that calls a function of the program again and again.
+pub(super) fn callback(body: &mut Body<'_>) {
+    if body.loops > 1 || body.function().role.is_callback() {
+        return;
+    }
+    let callees = body.callees(|f| f.role.is_callback());
+    let Some(at) = body.choices.any(&callees) else {
+        return;
+    };
+    let Function { role, label, .. } = &body.setting.functions[at];
+    let (role, label) = (*role, *label);
+    let name = match role {
+        Role::Loop => "loop",
+        _ => "for_each_map_elem",
+    };
+    let Some(helper) = body.setting.helper(name) else {
+        return;
+    };
+    match role {
+        Role::Element(map) => body.map_into(Reg::R1, map),
+        _ => {
+            let rounds = i32::try_from(body.choices.below(9)).unwrap_or_default();
+            body.mov_imm(Reg::R1, rounds);
+        }
+    }
+    let source = Pseudo::Func { rel: 0 };
+    let dst = Reg::R2;
+    body.code.aim(Insn::LoadPseudo { dst, source }, label);
+    body.called.push(at);
+    body.frame_address(Reg::R3, BUFFER_AT);
+    body.mov_imm(Reg::R4, 0);
+    body.call(helper, Holds::Number);
+}
+
+/// A jump into another program, by a number that may name none.
+pub(super) fn tail(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("tail_call") else {
+        return;
+    };
+    let role = body.function().role;
+    if role.is_callback() || body.held > 0 || !body.setting.has_map(maps::JUMPS) {
+        return;
+    }
+    let held = body.state.with(|holds| holds == Holds::Context);
+    let kept: RegSet = held.iter().filter(|reg| KEPT.contains(*reg)).collect();
+    let Some(context) = body.one_of(kept) else {
+        return;
+    };
+    let index = i32::try_from(body.choices.below(4)).unwrap_or_default();
+    body.mov_imm(Reg::R3, index);
+    body.mov(Reg::R1, context);
+    body.map_into(Reg::R2, maps::JUMPS);
+    body.call(helper, Holds::Nothing);
+}

@@ -1,0 +1,235 @@
+//! Steps that look up, change and delete elements of maps.
+
+use super::body::{Body, Open};
+use super::maps;
+use super::state::{Area, BUFFER_AT, Holds, Place, Slot};
+use crate::isa::{Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
+use crate::util::HelperId;
+
+impl Body<'_> {
+    /// A map's address.
+    pub(super) fn map_into(&mut self, dst: Reg, index: u32) {
+        let source = Pseudo::MapIdx { index };
+        self.code.emit(Insn::LoadPseudo { dst, source });
+    }
+
+    /// A key on the stack, mostly one of the first, and its address in a register.
+    fn key_into(&mut self, dst: Reg) {
+        let number = self.choices.below(8);
+        let off = Self::slot_off(number);
+        let numbers = self.state.with(|holds| holds == Holds::Number);
+        let src = if self.choices.chance(25) {
+            self.one_of(numbers)
+        } else {
+            None
+        };
+        let few = i32::try_from(self.choices.below(6)).unwrap_or_default();
+        let src = src.map_or(Operand::Imm(few), Operand::Reg);
+        self.store(Size::Dw, Reg::FP, off, src);
+        self.state.slots[number] = Slot::Bytes(u8::MAX);
+        self.frame_address(dst, off);
+    }
+
+    /// A value of so many bytes: in the buffer, or behind a pointer that is at hand.
+    fn value_into(&mut self, dst: Reg, len: i16) {
+        let holds_it =
+            |area: Area| area.place != Place::Packet && area.low <= 0 && area.high >= len;
+        match self.pointer(holds_it) {
+            Some((reg, _)) if !Reg::ARGUMENTS.contains(&reg) && reg != Reg::R0 => {
+                self.mov(dst, reg);
+            }
+            _ => self.frame_address(dst, BUFFER_AT),
+        }
+    }
+
+    /// Looks for null in r0, now or later.
+    fn found(&mut self, area: Area) {
+        let id = self.new_maybe();
+        self.state.set(Reg::R0, Holds::Maybe(id, area));
+        if self.choices.chance(80)
+            && let Some(kept) = self.free_and_kept()
+        {
+            self.mov(kept, Reg::R0);
+            self.state.set(kept, Holds::Maybe(id, area));
+        }
+        if self.choices.chance(90) {
+            null_check(self);
+        }
+    }
+
+    /// Whether elements may come and go here. A kernel uses the memory of one that is
+    /// gone again, so where only what is defined counts no pointer to it may be left.
+    fn may_change_elements(&self) -> bool {
+        !self.setting.options.defined || self.is_main() && self.loops == 0
+    }
+
+    /// Elements of a map may be gone.
+    fn forget_elements(&mut self, map: u32) {
+        if !self.setting.options.defined || !maps::HASHES.contains(&map) {
+            return;
+        }
+        let gone = |area: Area| area.place == Place::Value(map);
+        let change = |holds| match holds {
+            Holds::Pointer(area) | Holds::Maybe(_, area) if gone(area) => Holds::Nothing,
+            other => other,
+        };
+        self.state.change(change);
+        for open in &mut self.open {
+            open.state.change(change);
+        }
+    }
+}
+
+/// One of the pointers that may be null is looked at; where it is, the way goes on
+/// behind what follows, or leaves.
+pub(super) fn null_check(body: &mut Body<'_>) {
+    let maybes = body.state.with(|holds| matches!(holds, Holds::Maybe(..)));
+    let Some(reg) = body.one_of(maybes) else {
+        return;
+    };
+    let Holds::Maybe(id, _) = body.state.get(reg) else {
+        return;
+    };
+    let is_null = |holds| match holds {
+        Holds::Maybe(number, _) if number == id => Holds::Number,
+        other => other,
+    };
+    let is_there = |holds| match holds {
+        Holds::Maybe(number, area) if number == id => Holds::Pointer(area),
+        other => other,
+    };
+    if body.may_leave() && body.choices.chance(40) {
+        let there = body.code.label();
+        let insn = Insn::JumpIf {
+            op: JumpOp::Ne,
+            width: Width::W64,
+            dst: reg,
+            src: Operand::Imm(0),
+            off: 0,
+        };
+        body.code.aim(insn, there);
+        body.leave();
+        body.code.bind(there);
+    } else {
+        body.open_jump(JumpOp::Eq, Width::W64, reg, Operand::Imm(0));
+        if let Some(Open { state, .. }) = body.open.last_mut() {
+            state.change(is_null);
+        }
+    }
+    body.state.change(is_there);
+}
+
+/// A look-up in an array or a hash, per CPU or not.
+pub(super) fn look_up(body: &mut Body<'_>) {
+    let Some(lookup) = body.setting.helper("map_lookup_elem") else {
+        return;
+    };
+    let map = body.choices.pick(&maps::VALUES);
+    body.key_into(Reg::R2);
+    body.map_into(Reg::R1, map);
+    body.call(lookup, Holds::Nothing);
+    body.found(Area::new(Place::Value(map), maps::value_size(map)));
+}
+
+/// A look-up of another CPU's value.
+pub(super) fn look_up_on_cpu(body: &mut Body<'_>) {
+    let Some(lookup) = body.setting.helper("map_lookup_percpu_elem") else {
+        return;
+    };
+    if body.setting.options.defined {
+        return;
+    }
+    let map = body
+        .choices
+        .pick(&[maps::PER_CPU_ARRAY, maps::PER_CPU_HASH]);
+    let cpu = i32::try_from(body.choices.below(3)).unwrap_or_default();
+    body.key_into(Reg::R2);
+    body.map_into(Reg::R1, map);
+    body.mov_imm(Reg::R3, cpu);
+    body.call(lookup, Holds::Nothing);
+    body.found(Area::new(Place::Value(map), maps::value_size(map)));
+}
+
+/// A look-up in a map that is in a map.
+pub(super) fn look_up_inner(body: &mut Body<'_>) {
+    let Some(lookup) = body.setting.helper("map_lookup_elem") else {
+        return;
+    };
+    body.key_into(Reg::R2);
+    body.map_into(Reg::R1, maps::OUTER);
+    body.call(lookup, Holds::Nothing);
+    body.open_jump(JumpOp::Eq, Width::W64, Reg::R0, Operand::Imm(0));
+    body.mov(Reg::R1, Reg::R0);
+    body.key_into(Reg::R2);
+    body.call(lookup, Holds::Nothing);
+    body.found(Area::new(Place::Value(maps::OUTER), maps::INNER_VALUE));
+}
+
+/// The address of the one value of a map, in the instruction itself.
+pub(super) fn direct(body: &mut Body<'_>) {
+    let dst = body.free();
+    let len = maps::value_size(maps::RESULTS);
+    let off = i16::try_from(body.choices.below(usize::try_from(len).unwrap_or(1)) & !7);
+    let off = off.unwrap_or_default();
+    let source = Pseudo::MapIdxValue {
+        index: maps::RESULTS,
+        off: u32::try_from(off).unwrap_or_default(),
+    };
+    body.code.emit(Insn::LoadPseudo { dst, source });
+    let area = Area::new(Place::Value(maps::RESULTS), len).moved(off, off, 8);
+    body.state
+        .set(dst, area.map_or(Holds::Nothing, Holds::Pointer));
+}
+
+/// An element is set, with any of the flags.
+pub(super) fn update(body: &mut Body<'_>) {
+    let Some(update) = body.setting.helper("map_update_elem") else {
+        return;
+    };
+    let map = body.choices.pick(&maps::VALUES);
+    if maps::HASHES.contains(&map) && !body.may_change_elements() {
+        return;
+    }
+    body.value_into(Reg::R3, maps::value_size(map));
+    body.key_into(Reg::R2);
+    body.map_into(Reg::R1, map);
+    let flags = body.choices.pick(&[0, 1, 2]);
+    body.mov_imm(Reg::R4, flags);
+    body.call(update, Holds::Number);
+    body.forget_elements(map);
+}
+
+/// An element is deleted.
+pub(super) fn delete(body: &mut Body<'_>) {
+    let Some(delete) = body.setting.helper("map_delete_elem") else {
+        return;
+    };
+    if !body.may_change_elements() {
+        return;
+    }
+    let map = body.choices.pick(&maps::HASHES);
+    body.key_into(Reg::R2);
+    body.map_into(Reg::R1, map);
+    body.call(delete, Holds::Number);
+    body.forget_elements(map);
+}
+
+/// A value is put into a queue or a stack, taken out or looked at.
+pub(super) fn queue(body: &mut Body<'_>) {
+    let helper = |body: &Body<'_>, name| body.setting.helper(name);
+    let map = body.choices.pick(&[maps::QUEUE, maps::STACK]);
+    let kind = body.choices.below(3);
+    let name = ["map_push_elem", "map_pop_elem", "map_peek_elem"][kind];
+    let Some(helper): Option<HelperId> = helper(body, name) else {
+        return;
+    };
+    if kind == 0 {
+        body.value_into(Reg::R2, maps::value_size(map));
+        let flags = body.choices.pick(&[0, 2]);
+        body.mov_imm(Reg::R3, flags);
+    } else {
+        body.frame_address(Reg::R2, BUFFER_AT);
+    }
+    body.map_into(Reg::R1, map);
+    body.call(helper, Holds::Number);
+}

@@ -1,0 +1,182 @@
+//! Steps that call helpers: for numbers, on memory, and for the outside.
+
+use super::body::Body;
+use super::maps;
+use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place};
+use crate::isa::{Insn, JumpOp, Operand, Reg, RegSet, Size, Width};
+
+/// A helper without arguments. What it returns is up to the machine.
+pub(super) fn environment(body: &mut Body<'_>) {
+    const NAMES: [&str; 7] = [
+        "get_smp_processor_id",
+        "ktime_get_ns",
+        "get_prandom_u32",
+        "jiffies64",
+        "get_current_pid_tgid",
+        "get_numa_node_id",
+        "ktime_get_boot_ns",
+    ];
+    let name = body.choices.pick(&NAMES);
+    if let Some(helper) = body.setting.helper(name) {
+        body.call_masked(helper);
+    }
+}
+
+/// A register with a pointer to at least so many bytes that a call leaves alone; the
+/// buffer otherwise.
+fn memory_into(body: &mut Body<'_>, dst: Reg, len: i16) {
+    let holds_it = |area: Area| area.place != Place::Packet && area.low <= 0 && area.high >= len;
+    match body.pointer(holds_it) {
+        Some((reg, _)) if !Reg::ARGUMENTS.contains(&reg) && reg != Reg::R0 => body.mov(dst, reg),
+        _ => body.frame_address(dst, BUFFER_AT),
+    }
+}
+
+/// Bytes of the buffer, a multiple of four.
+fn words(body: &mut Body<'_>) -> i16 {
+    i16::try_from(4 * (1 + body.choices.below(8))).unwrap_or(4)
+}
+
+/// The difference of two checksums.
+pub(super) fn checksum(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("csum_diff") else {
+        return;
+    };
+    let len = words(body);
+    memory_into(body, Reg::R1, len);
+    body.mov_imm(Reg::R2, len.into());
+    body.frame_address(Reg::R3, BUFFER_AT);
+    body.mov_imm(Reg::R4, BUFFER.into());
+    let seed = body.choices.imm();
+    body.mov_imm(Reg::R5, seed);
+    body.call(helper, Holds::Number);
+}
+
+/// A line for the trace pipe: the buffer has the format, the registers two numbers.
+pub(super) fn print(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("trace_printk") else {
+        return;
+    };
+    let formats = [b"%d %x\n\0\0", b"%llx\n\0\0\0", b"%hhi %u\0"];
+    let format = u64::from_le_bytes(*body.choices.pick(&formats));
+    let scratch = RegSet::of(&[Reg::R1, Reg::R2, Reg::R3, Reg::R4]);
+    let numbers = body.state.with(|holds| holds == Holds::Number);
+    for reg in [Reg::R3, Reg::R4] {
+        match body.one_of(numbers.minus(scratch)) {
+            Some(src) => body.mov(reg, src),
+            None => body.mov_imm(reg, 7),
+        }
+    }
+    body.code.emit(Insn::LoadImm64 {
+        dst: Reg::R1,
+        value: format,
+    });
+    body.store(Size::Dw, Reg::FP, BUFFER_AT, Operand::Reg(Reg::R1));
+    body.frame_address(Reg::R1, BUFFER_AT);
+    body.mov_imm(Reg::R2, 8);
+    body.call_masked(helper);
+}
+
+/// A record for the perf buffer.
+pub(super) fn perf(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("perf_event_output") else {
+        return;
+    };
+    let Some(context) = body.context() else {
+        return;
+    };
+    if Reg::ARGUMENTS.contains(&context) || !body.setting.has_map(maps::PERF) {
+        return;
+    }
+    let len = words(body);
+    memory_into(body, Reg::R4, len);
+    body.mov(Reg::R1, context);
+    body.map_into(Reg::R2, maps::PERF);
+    // BPF_F_CURRENT_CPU.
+    body.code.emit(Insn::LoadImm64 {
+        dst: Reg::R3,
+        value: 0xffff_ffff,
+    });
+    body.mov_imm(Reg::R5, len.into());
+    body.call_masked(helper);
+}
+
+/// A record for the ring buffer, copied.
+pub(super) fn ring_output(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("ringbuf_output") else {
+        return;
+    };
+    let len = words(body);
+    memory_into(body, Reg::R2, len);
+    body.map_into(Reg::R1, maps::RING);
+    body.mov_imm(Reg::R3, len.into());
+    let flags = body.choices.pick(&[0, 1, 2]);
+    body.mov_imm(Reg::R4, flags);
+    body.call(helper, Holds::Number);
+}
+
+/// What the ring buffer says of itself.
+pub(super) fn ring_query(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("ringbuf_query") else {
+        return;
+    };
+    body.map_into(Reg::R1, maps::RING);
+    let what = body.choices.pick(&[0, 1, 2, 3]);
+    body.mov_imm(Reg::R2, what);
+    body.call(helper, Holds::Number);
+}
+
+/// A record of the ring buffer is reserved, filled, and given out or given back; no way
+/// leaves before.
+pub(super) fn ring_reserve(body: &mut Body<'_>) {
+    const NAMES: [&str; 2] = ["ringbuf_submit", "ringbuf_discard"];
+    let reserve = body.setting.helper("ringbuf_reserve");
+    let name = body.choices.pick(&NAMES);
+    let (Some(reserve), Some(release)) = (reserve, body.setting.helper(name)) else {
+        return;
+    };
+    if body.held > 0 || body.function().role.is_callback() {
+        return;
+    }
+    let Some(home) = body.free_and_kept() else {
+        return;
+    };
+    let len = 8 * i16::try_from(1 + body.choices.below(6)).unwrap_or(1);
+    body.map_into(Reg::R1, maps::RING);
+    body.mov_imm(Reg::R2, len.into());
+    body.mov_imm(Reg::R3, 0);
+    body.call(reserve, Holds::Nothing);
+    body.mov(home, Reg::R0);
+    body.state.set(home, Holds::Nothing);
+    body.open_jump(JumpOp::Eq, Width::W64, home, Operand::Imm(0));
+
+    let area = Area::new(Place::Record, len);
+    body.state.set(home, Holds::Pointer(area));
+    let (base, pinned) = (body.base, body.pinned);
+    body.base = body.open.len();
+    body.pinned = pinned.with(home);
+    body.held += 1;
+    // What nobody wrote is whatever was there before.
+    for at in 0..len / 8 {
+        let imm = body.choices.imm();
+        body.store(Size::Dw, home, 8 * at, Operand::Imm(imm));
+    }
+    for _ in 0..body.choices.below(6) {
+        body.step();
+    }
+    body.close_all(body.base);
+    body.held -= 1;
+    body.pinned = pinned;
+    body.base = base;
+    body.mov(Reg::R1, home);
+    body.mov_imm(Reg::R2, 0);
+    body.call(release, Holds::Nothing);
+    let gone = |holds| match holds {
+        Holds::Pointer(Area {
+            place: Place::Record,
+            ..
+        }) => Holds::Nothing,
+        other => other,
+    };
+    body.state.change(gone);
+}

@@ -1,0 +1,174 @@
+//! What a program made up here may count on: its type, its context, its functions.
+
+use super::code::Label;
+use super::state::{Area, BUFFER, Holds, Place};
+use super::{Options, maps};
+use crate::isa::Size;
+use crate::spec::context::{Arch, Mode, Yield, check, layout};
+use crate::spec::helpers::{Caller, helper_by_name};
+use crate::spec::{ContextKind, PacketAccess, ProgType, ReturnRule, Traits};
+use crate::util::HelperId;
+
+/// An access to the context that the kernel allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Field {
+    pub off: i16,
+    pub size: Size,
+}
+
+/// What the functions of a program have in common.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub prog_type: ProgType,
+    pub options: Options,
+    /// Bytes of the context, for types that get it as bytes.
+    pub context_len: usize,
+    pub reads: Vec<Field>,
+    pub signed_reads: Vec<Field>,
+    pub writes: Vec<Field>,
+    /// Where the context has the packet's first byte and its end.
+    pub packet: Option<(i16, i16)>,
+    pub functions: Vec<Function>,
+}
+
+/// What a function is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The program itself.
+    Main,
+    /// Called, and judged at each call.
+    Static,
+    /// Called, and judged by itself.
+    Global,
+    /// Called by `bpf_loop`.
+    Loop,
+    /// Called by `bpf_for_each_map_elem` on this map.
+    Element(u32),
+}
+
+impl Role {
+    /// Whether a helper calls it.
+    pub(super) const fn is_callback(self) -> bool {
+        matches!(self, Self::Loop | Self::Element(_))
+    }
+}
+
+/// A function's outside.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub name: String,
+    pub role: Role,
+    /// What its arguments hold.
+    pub arguments: Vec<Holds>,
+    pub label: Label,
+}
+
+impl Function {
+    /// What a callback is given.
+    pub(super) fn callback_arguments(role: Role) -> Vec<Holds> {
+        let context = Holds::Pointer(Area::new(Place::Stack, BUFFER));
+        match role {
+            Role::Loop => vec![Holds::Number, context],
+            Role::Element(map) => vec![
+                Holds::Nothing,
+                Holds::Pointer(Area::new(Place::Key, maps::key_size(map))),
+                Holds::Pointer(Area::new(Place::Value(map), maps::value_size(map))),
+                context,
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Fields of a packet's context that are the machine's business and not the test's: they
+/// differ from one kernel to the next.
+const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
+
+impl Setting {
+    pub(super) fn new(prog_type: ProgType, options: Options) -> Self {
+        let kind = prog_type.info().context;
+        let known = layout(kind, Arch::HOST);
+        let context_len = match (kind, known) {
+            (ContextKind::Syscall | ContextKind::Tracepoint, _) => 64,
+            // As many arguments as BPF_PROG_TEST_RUN takes.
+            (ContextKind::RawTracepoint, _) => 96,
+            (_, Some(layout)) => usize::try_from(layout.size).unwrap_or_default(),
+            (_, None) => 0,
+        };
+        let mut setting = Self {
+            prog_type,
+            options,
+            context_len,
+            reads: Vec::new(),
+            signed_reads: Vec::new(),
+            writes: Vec::new(),
+            packet: None,
+            functions: Vec::new(),
+        };
+        let (mut data, mut end) = (None, None);
+        for offset in 0..u32::try_from(context_len).unwrap_or_default() {
+            let name = known.and_then(|layout| layout.at(offset));
+            if options.defined && name.is_some_and(|field| NOT_OURS.contains(&field.name)) {
+                continue;
+            }
+            let Ok(off) = i16::try_from(offset) else {
+                break;
+            };
+            for &size in Size::ALL {
+                let allowed = |mode| {
+                    check(
+                        prog_type,
+                        None,
+                        Arch::HOST,
+                        offset,
+                        size.bytes().into(),
+                        mode,
+                    )
+                };
+                let field = Field { off, size };
+                match allowed(Mode::Read) {
+                    Some(Yield::Scalar) => setting.reads.push(field),
+                    Some(Yield::Packet) => data = Some(off),
+                    Some(Yield::PacketEnd) => end = Some(off),
+                    _ => {}
+                }
+                if size != Size::Dw && allowed(Mode::ReadSigned) == Some(Yield::Scalar) {
+                    setting.signed_reads.push(field);
+                }
+                if allowed(Mode::Write) == Some(Yield::Scalar) {
+                    setting.writes.push(field);
+                }
+            }
+        }
+        setting.packet = data.zip(end);
+        setting
+    }
+
+    /// The helper of this name, if programs of the type may call it.
+    pub(super) fn helper(&self, name: &str) -> Option<HelperId> {
+        let helper = helper_by_name(name)?;
+        helper.prototype(&Caller::of(self.prog_type))?;
+        Some(helper.id)
+    }
+
+    /// Whether programs of the type return no more than a bit (`check_return_code`).
+    pub(super) fn returns_bit(&self) -> bool {
+        self.prog_type.return_rule(self.prog_type.attach_type(None)) != ReturnRule::Any
+    }
+
+    /// Whether programs of the type may write to the packet.
+    pub(super) fn writes_packets(&self) -> bool {
+        self.prog_type.info().packet == PacketAccess::Write
+    }
+
+    /// Whether programs of the type may use `LD_ABS` and `LD_IND`.
+    pub(super) fn loads_packets(&self) -> bool {
+        let traits = self.prog_type.info().traits;
+        traits.contains(Traits::LEGACY_LOADS)
+    }
+
+    /// Whether a map may be used: programs that may sleep have fewer.
+    pub(super) fn has_map(&self, map: u32) -> bool {
+        self.prog_type != ProgType::Syscall || ![maps::JUMPS, maps::PERF].contains(&map)
+    }
+}

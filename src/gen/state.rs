@@ -1,0 +1,250 @@
+//! What the maker of a program knows at a place in it: what each register and stack
+//! slot holds, on every way there.
+
+use crate::isa::{Reg, RegSet, Size};
+
+/// Memory that a pointer leads into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The buffer at the lower end of a frame, one's own or a caller's.
+    Stack,
+    /// A value of the map of this number.
+    Value(u32),
+    /// A key that a callback is shown: no stores.
+    Key,
+    /// The packet.
+    Packet,
+    /// A ring-buffer record.
+    Record,
+}
+
+/// The bytes around a pointer that may be touched: those at `low..high` from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Area {
+    pub place: Place,
+    pub low: i16,
+    pub high: i16,
+    /// What the pointer is a multiple of: 1, 2, 4 or 8.
+    pub align: u8,
+}
+
+impl Area {
+    /// So many bytes from the pointer on.
+    pub(super) const fn new(place: Place, len: i16) -> Self {
+        let align = match place {
+            Place::Packet => 1,
+            _ => 8,
+        };
+        Self {
+            place,
+            low: 0,
+            high: len,
+            align,
+        }
+    }
+
+    /// Around a pointer that was moved up by anything from 0 to `by`, a multiple of
+    /// `step`.
+    pub(super) fn moved(self, least: i16, most: i16, step: u8) -> Option<Self> {
+        let (low, high) = (self.low - least, self.high - most);
+        let align = self.align.min(step);
+        (low < high).then_some(Self {
+            low,
+            high,
+            align,
+            ..self
+        })
+    }
+
+    /// The offsets at which so many bytes may be touched.
+    pub(super) fn offsets(self, size: Size, must_align: bool) -> Vec<i16> {
+        let bytes = i16::from(size.bytes());
+        let strict = must_align || self.place == Place::Stack;
+        if strict && self.align < size.bytes() {
+            return Vec::new();
+        }
+        let fits = |off: &i16| !strict || off.rem_euclid(bytes) == 0;
+        (self.low..=self.high - bytes).filter(fits).collect()
+    }
+
+    /// What is true of both.
+    fn join(self, other: Self) -> Option<Self> {
+        let joined = Self {
+            place: self.place,
+            low: self.low.max(other.low),
+            high: self.high.min(other.high),
+            align: self.align.min(other.align),
+        };
+        (self.place == other.place && joined.low < joined.high).then_some(joined)
+    }
+}
+
+/// What a register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// Nothing that may be read.
+    Nothing,
+    Number,
+    Context,
+    PacketEnd,
+    Pointer(Area),
+    /// A pointer or null, the same one wherever the number is the same.
+    Maybe(u16, Area),
+}
+
+impl Holds {
+    /// What is true of both.
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Pointer(one), Self::Pointer(two)) => {
+                one.join(two).map_or(Self::Nothing, Self::Pointer)
+            }
+            (one, two) if one == two => one,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// What eight bytes of the stack hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Nothing but numbers, in the bytes that have a bit here; the others nobody wrote.
+    Bytes(u8),
+    /// The same where the others may be parts of a pointer.
+    Mixed(u8),
+    /// A register as it was.
+    Spilled(Holds),
+}
+
+impl Slot {
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Bytes(one), Self::Bytes(two)) => Self::Bytes(one & two),
+            (Self::Spilled(one), Self::Spilled(two)) if one == two => self,
+            (one, two) => Self::Mixed(one.written() & two.written()),
+        }
+    }
+
+    /// The bytes that hold numbers for sure.
+    pub(super) const fn written(self) -> u8 {
+        match self {
+            Self::Bytes(bytes) | Self::Mixed(bytes) => bytes,
+            Self::Spilled(_) => 0,
+        }
+    }
+
+    /// After these bytes were written, too.
+    pub(super) const fn and(self, bytes: u8) -> Self {
+        match self.written() | bytes {
+            u8::MAX => Self::Bytes(u8::MAX),
+            all if matches!(self, Self::Bytes(_)) => Self::Bytes(all),
+            all => Self::Mixed(all),
+        }
+    }
+}
+
+/// Slots that registers are stored to, below the frame pointer.
+pub(super) const SLOTS: usize = 8;
+/// Bytes of the buffer below them, to which pointers lead.
+pub(super) const BUFFER: i16 = 32;
+/// Where the buffer begins.
+pub(super) const BUFFER_AT: i16 = -(8 * 8 + BUFFER);
+
+/// All registers and slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    pub regs: [Holds; Reg::COUNT],
+    pub slots: [Slot; SLOTS],
+}
+
+impl State {
+    /// At the start of a function: nothing but the arguments.
+    pub(super) fn new(arguments: &[Holds]) -> Self {
+        let mut regs = [Holds::Nothing; Reg::COUNT];
+        for (reg, holds) in Reg::ARGUMENTS.into_iter().zip(arguments) {
+            regs[reg.index()] = *holds;
+        }
+        Self {
+            regs,
+            slots: [Slot::Bytes(0); SLOTS],
+        }
+    }
+
+    /// Where two ways come together.
+    pub(super) fn join(&mut self, other: &Self) {
+        for (one, two) in self.regs.iter_mut().zip(other.regs) {
+            *one = one.join(two);
+        }
+        for (one, two) in self.slots.iter_mut().zip(other.slots) {
+            *one = one.join(two);
+        }
+    }
+
+    pub(super) fn get(&self, reg: Reg) -> Holds {
+        self.regs[reg.index()]
+    }
+
+    pub(super) fn set(&mut self, reg: Reg, holds: Holds) {
+        self.regs[reg.index()] = holds;
+    }
+
+    /// The registers that hold something of a kind.
+    pub(super) fn with(&self, is: impl Fn(Holds) -> bool) -> RegSet {
+        let held = Reg::ALL.into_iter().filter(|reg| is(self.get(*reg)));
+        held.collect()
+    }
+
+    /// What a call leaves.
+    pub(super) fn after_call(&mut self, result: Holds) {
+        for reg in RegSet::CALLER_SAVED.iter() {
+            self.set(reg, Holds::Nothing);
+        }
+        self.set(Reg::R0, result);
+    }
+
+    /// Changes what is held everywhere, spilled or not.
+    pub(super) fn change(&mut self, change: impl Fn(Holds) -> Holds) {
+        for holds in &mut self.regs {
+            *holds = change(*holds);
+        }
+        for slot in &mut self.slots {
+            if let Slot::Spilled(holds) = slot {
+                *slot = match change(*holds) {
+                    Holds::Nothing => Slot::Mixed(0),
+                    Holds::Number => Slot::Bytes(u8::MAX),
+                    other => Slot::Spilled(other),
+                };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_ways_hold_is_held() {
+        let value = |len| Holds::Pointer(Area::new(Place::Value(1), len));
+        let mut one = State::new(&[Holds::Number, value(8), value(8), Holds::Context]);
+        let other = State::new(&[Holds::Number, value(4), Holds::Number, Holds::Context]);
+        one.slots[0] = Slot::Bytes(0xf);
+        one.join(&other);
+        let expected = [Holds::Number, value(4), Holds::Nothing, Holds::Context];
+        assert_eq!(one.regs[1..5], expected);
+        assert_eq!(one.slots[0], Slot::Bytes(0));
+    }
+
+    #[test]
+    fn a_moved_pointer_keeps_what_is_sure() {
+        let area = Area::new(Place::Value(0), 16);
+        let moved = area.moved(0, 4, 2).unwrap();
+        assert_eq!((moved.low, moved.high, moved.align), (0, 12, 2));
+        assert!(moved.offsets(Size::W, true).is_empty());
+        assert_eq!(moved.offsets(Size::Dw, false).len(), 5);
+        let further = moved.moved(3, 3, 1).unwrap();
+        assert_eq!((further.low, further.high), (-3, 9));
+        assert_eq!(area.moved(0, 16, 1), None);
+        assert_eq!(area.offsets(Size::Dw, true), [0, 8]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Helpers, functions, tail calls, and operations without code of their own.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi};
+
+use super::emitter::{Emitter, asm};
+use super::memory::{At, Off};
+use super::regs::{FIRST, LEFT, RUN, SECOND, SHARED, SHARED_TOO, X0, X1, X2, host};
+use crate::isa::{Reg, Size};
+use crate::jit::labels::Stub;
+use crate::jit::layout;
+use crate::jit::runtime::{ENDS, FOLLOW, GO_TO, shims};
+use crate::lower::{Op, Target};
+
+/// The registers that a call may change.
+const SCRATCH: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+/// All that a program can write.
+pub(super) const WRITABLE: [Reg; 10] = [
+    Reg::R0,
+    Reg::R1,
+    Reg::R2,
+    Reg::R3,
+    Reg::R4,
+    Reg::R5,
+    Reg::R6,
+    Reg::R7,
+    Reg::R8,
+    Reg::R9,
+];
+
+/// Pairs of registers are loaded and stored at most this far into the run.
+const _: () = assert!(layout::saved(Reg::R10) <= 63 * 8);
+
+/// A field of the run.
+pub(super) const fn field(offset: i32) -> At {
+    At {
+        base: RUN,
+        off: Off::Imm(offset),
+    }
+}
+
+/// Two registers whose places in the run follow one another, or one.
+fn pair(regs: &[Reg]) -> Option<(Reg, Reg)> {
+    match *regs {
+        [first, second] if first.number() + 1 == second.number() => Some((first, second)),
+        _ => None,
+    }
+}
+
+impl Emitter<'_> {
+    /// Puts registers into the run.
+    pub(super) fn spill(&mut self, regs: &[Reg]) {
+        for regs in regs.chunks(2) {
+            if let Some((first, second)) = pair(regs) {
+                let (at, first, second) = (layout::saved(first), host(first), host(second));
+                asm!(self ; stp X(first), X(second), [X(RUN), at]);
+                continue;
+            }
+            for reg in regs {
+                self.store_to(host(*reg), field(layout::saved(*reg)));
+            }
+        }
+    }
+
+    /// Takes registers out of the run.
+    pub(super) fn reload(&mut self, regs: &[Reg]) {
+        for regs in regs.chunks(2) {
+            if let Some((first, second)) = pair(regs) {
+                let (at, first, second) = (layout::saved(first), host(first), host(second));
+                asm!(self ; ldp X(first), X(second), [X(RUN), at]);
+                continue;
+            }
+            for reg in regs {
+                self.load_from(host(*reg), field(layout::saved(*reg)));
+            }
+        }
+    }
+
+    /// Tells the run how many instructions are left, which the register says with
+    /// `phase` taken from it.
+    pub(super) fn tell_left(&mut self, phase: i32) {
+        self.add(SECOND, LEFT, -i64::from(phase));
+        self.store_to(SECOND, field(layout::LEFT));
+    }
+
+    /// The opposite.
+    pub(super) fn hear_left(&mut self, phase: i32) {
+        self.load_from(LEFT, field(layout::LEFT));
+        self.add(LEFT, LEFT, phase.into());
+    }
+
+    /// The interpreter goes on before an operation if few instructions are left.
+    pub(super) fn look(&mut self, at: Target) {
+        let bail = self.stub(Stub::Bail(at));
+        asm!(self ; tst X(LEFT), X(LEFT) ; b.mi =>bail);
+    }
+
+    /// After a call that may have used up instructions. The next operation's phase
+    /// holds from here on.
+    fn look_after(&mut self, at: Target) {
+        self.hear_left(self.counts.before(at + 1));
+        self.look(at + 1);
+    }
+
+    /// The first two arguments of what machine code calls.
+    pub(super) fn run_and(&mut self, at: Target) {
+        asm!(self ; mov X(X0), X(RUN));
+        self.constant(X1, at.into());
+    }
+
+    /// `dst` = the pointer that a field of the context loads as.
+    pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) {
+        self.spill(&SCRATCH);
+        self.run_and(off.into());
+        self.constant(X2, size.bytes().into());
+        self.call_host(shims::pointer as *const () as usize);
+        asm!(self ; mov X(FIRST), X(X0));
+        self.reload(&SCRATCH);
+        let (judged, dst) = (self.stub(Stub::Step(at)), host(dst));
+        asm!(self ; cbz X(FIRST), =>judged ; mov X(dst), X(FIRST));
+    }
+
+    /// A call of a helper.
+    pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
+        self.spill(&Reg::ARGUMENTS);
+        self.tell_left(self.counts.during(at));
+        self.run_and(at);
+        self.constant(X2, helper.into());
+        self.call_host(shims::helper as *const () as usize);
+        let stop = self.stop();
+        asm!(self ; cbnz W(X0), =>stop);
+        self.reload(&[Reg::R0]);
+        self.look_after(at);
+    }
+
+    /// A call of a function.
+    pub(super) fn call_function(&mut self, at: Target, function: u16) {
+        let Some(callee) = self.labels.function(function) else {
+            return;
+        };
+        self.spill(&Reg::ARGUMENTS);
+        self.tell_left(self.counts.during(at));
+        self.run_and(at);
+        self.constant(X2, function.into());
+        self.call_host(shims::enter as *const () as usize);
+        let stop = self.stop();
+        asm!(self
+            ; cbnz W(X0), =>stop
+            ; bl =>callee
+            ; cbnz W(X0), =>stop
+        );
+        self.reload(&[Reg::R0]);
+        self.look_after(at);
+    }
+
+    /// A tail call.
+    pub(super) fn tail_call(&mut self, at: Target) {
+        self.spill(&SCRATCH);
+        self.tell_left(self.counts.during(at));
+        self.run_and(at);
+        self.call_host(shims::tail_call as *const () as usize);
+        let (back, follow) = (self.labels.ends.back, self.code.new_dynamic_label());
+        let there = self.code.new_dynamic_label();
+        asm!(self
+            ; cmp XSP(X0), FOLLOW as u32
+            ; b.eq =>follow
+            ; b.hi =>there
+            ; b =>back
+            ; =>there
+            ; mov X(SHARED), X(X0)
+        );
+        self.restore();
+        asm!(self ; br X(SHARED) ; =>follow);
+        self.reload(&SCRATCH);
+        self.look_after(at);
+    }
+
+    /// The code that all steps share: the operation is in [`SHARED`], what to take from
+    /// the count meanwhile in [`SHARED_TOO`]. What to do is in [`SHARED`] then, and its
+    /// flags say whether that is to follow.
+    pub(super) fn shared_step(&mut self) {
+        let step = self.step;
+        asm!(self
+            ; =>step
+            ; stp x29, x30, [sp, -32]!
+            ; mov x29, sp
+            ; str X(SHARED_TOO), [sp, 16]
+            ; sub X(SECOND), X(LEFT), X(SHARED_TOO)
+        );
+        self.store_to(SECOND, field(layout::LEFT));
+        self.spill(&WRITABLE);
+        asm!(self ; mov X(X0), X(RUN) ; mov W(X1), W(SHARED));
+        self.call_host(shims::step as *const () as usize);
+        asm!(self ; mov W(SHARED), W(X0));
+        self.reload(&WRITABLE);
+        self.load_from(LEFT, field(layout::LEFT));
+        asm!(self
+            ; ldr X(SHARED_TOO), [sp, 16]
+            ; add X(LEFT), X(LEFT), X(SHARED_TOO)
+            ; ldp x29, x30, [sp], 32
+            ; ret
+        );
+    }
+
+    /// An operation that the interpreter's step does; then on after it.
+    pub(super) fn step(&mut self, at: Target) {
+        let step = self.step;
+        self.constant(SHARED, at.into());
+        let during = i64::from(self.counts.during(at));
+        self.constant(SHARED_TOO, during.cast_unsigned());
+        asm!(self ; bl =>step);
+        let follow = self.code.new_dynamic_label();
+        match self.lowered.ops().get(at as usize) {
+            Some(&Op::MayGoto { target }) => {
+                asm!(self ; cmp WSP(SHARED), GO_TO ; b.ne =>follow);
+                self.jump(at, target);
+            }
+            Some(Op::LoadPacket { .. }) => {
+                let leave = self.labels.ends.leave;
+                asm!(self ; cmp WSP(SHARED), ENDS ; b.ne =>follow ; b =>leave);
+            }
+            _ => {
+                let stop = self.stop();
+                asm!(self ; cbnz W(SHARED), =>stop);
+            }
+        }
+        asm!(self ; =>follow);
+    }
+}

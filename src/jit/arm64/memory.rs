@@ -1,0 +1,267 @@
+//! Places, loads and stores.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi};
+
+use super::emitter::{Emitter, asm};
+use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, SECOND, THIRD, host};
+use crate::isa::{Operand, Reg, SignedSize, Size, Width};
+use crate::jit::labels::Stub;
+use crate::lower::{Notes, Order, Place, Target};
+use crate::spec::limits::STACK_SIZE;
+
+/// Where an access goes in the host: a register and what is added to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    pub base: Host,
+    pub off: Off,
+}
+
+/// What is added.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Off {
+    /// A constant.
+    Imm(i32),
+    /// A register.
+    Reg(Host),
+}
+
+/// A load or store by a form of its address that instructions have.
+macro_rules! access {
+    ($emitter:expr, $size:expr, $at:expr, $scaled:ident, $unscaled:ident, $family:ident($reg:expr)) => {{
+        let at: At = $at;
+        let (base, size) = (at.base, $size);
+        match at.off {
+            Off::Reg(index) => asm!($emitter ; $scaled $family($reg), [X(base), X(index)]),
+            Off::Imm(off) => match Form::of(off, size) {
+                Form::Scaled(off) => asm!($emitter ; $scaled $family($reg), [X(base), off]),
+                Form::Unscaled(off) => asm!($emitter ; $unscaled $family($reg), [X(base), off]),
+                Form::Far => {
+                    $emitter.add(FIRST, base, off.into());
+                    asm!($emitter ; $scaled $family($reg), [X(FIRST)]);
+                }
+            },
+        }
+    }};
+}
+
+/// How a constant is added to a base.
+#[derive(Debug, PartialEq, Eq)]
+enum Form {
+    /// A multiple of the size.
+    Scaled(u32),
+    /// Any small one.
+    Unscaled(i32),
+    /// By an instruction of its own.
+    Far,
+}
+
+impl Form {
+    fn of(off: i32, size: Size) -> Self {
+        let size = u32::from(size.bytes());
+        match u32::try_from(off) {
+            Ok(off) if off.is_multiple_of(size) && off / size < 1 << 12 => Self::Scaled(off),
+            _ if (-256..256).contains(&off) => Self::Unscaled(off),
+            _ => Self::Far,
+        }
+    }
+}
+
+impl Emitter<'_> {
+    /// The code that finds where the access of the operation `op` goes; none where the
+    /// interpreter's step has to do it. The first two spare registers may hold it.
+    pub(super) fn place(&mut self, op: Target, place: Place) -> Option<At> {
+        Some(match place {
+            Place::Stack { off } => At {
+                base: FRAME,
+                off: Off::Imm(i32::from(off) + STACK_SIZE as i32),
+            },
+            Place::Context { off } => At {
+                base: CONTEXT,
+                off: Off::Imm(off.into()),
+            },
+            Place::MapValue { base, off, map } => {
+                let delta = self.lowered.maps().get(usize::from(map))?.delta;
+                self.constant(FIRST, delta.wrapping_add_signed(off.into()));
+                At {
+                    base: FIRST,
+                    off: Off::Reg(host(base)),
+                }
+            }
+            Place::Packet { base, off } | Place::Table { base, off } => {
+                let mut address = host(base);
+                if off != 0 {
+                    self.add(FIRST, address, off.into());
+                    address = FIRST;
+                }
+                let judged = self.stub(Stub::Step(op));
+                // Bits 40 to 55 of the address say which entry it is.
+                asm!(self
+                    ; ubfx X(SECOND), X(address), 40, 16
+                    ; ldr X(SECOND), [X(DELTAS), X(SECOND), lsl 3]
+                    ; cbz X(SECOND), =>judged
+                );
+                At {
+                    base: address,
+                    off: Off::Reg(SECOND),
+                }
+            }
+            Place::Checked { .. } => return None,
+        })
+    }
+
+    /// A register with the address of an access that has to be aligned: where it may
+    /// not be, the interpreter's step does the operation.
+    pub(super) fn aligned(&mut self, op: Target, size: Size, place: Place) -> Option<Host> {
+        let At { base, off } = self.place(op, place)?;
+        let address = match off {
+            Off::Imm(0) => base,
+            Off::Imm(off) => {
+                self.add(FIRST, base, off.into());
+                FIRST
+            }
+            Off::Reg(index) => {
+                asm!(self ; add X(FIRST), X(base), X(index));
+                FIRST
+            }
+        };
+        if size != Size::B && !self.lowered.note(op).contains(Notes::ALIGNED) {
+            let (judged, mask) = (self.stub(Stub::Step(op)), u64::from(size.bytes()) - 1);
+            asm!(self ; tst X(address), mask ; b.ne =>judged);
+        }
+        Some(address)
+    }
+
+    /// `dst` = the bytes at `place`, zero-extended; false where the interpreter's step
+    /// has to do it.
+    pub(super) fn load(
+        &mut self,
+        op: Target,
+        size: Size,
+        dst: Reg,
+        place: Place,
+        order: Order,
+    ) -> bool {
+        let dst = host(dst);
+        if order == Order::Acquire {
+            let Some(address) = self.aligned(op, size, place) else {
+                return false;
+            };
+            match size {
+                Size::B => asm!(self ; ldarb W(dst), [X(address)]),
+                Size::H => asm!(self ; ldarh W(dst), [X(address)]),
+                Size::W => asm!(self ; ldar W(dst), [X(address)]),
+                Size::Dw => asm!(self ; ldar X(dst), [X(address)]),
+            }
+            return true;
+        }
+        let Some(at) = self.place(op, place) else {
+            return false;
+        };
+        self.load_sized(size, dst, at);
+        true
+    }
+
+    /// `dst` = the bytes there, zero-extended.
+    pub(super) fn load_sized(&mut self, size: Size, dst: Host, at: At) {
+        match size {
+            Size::B => access!(self, size, at, ldrb, ldurb, W(dst)),
+            Size::H => access!(self, size, at, ldrh, ldurh, W(dst)),
+            Size::W => access!(self, size, at, ldr, ldur, W(dst)),
+            Size::Dw => access!(self, size, at, ldr, ldur, X(dst)),
+        }
+    }
+
+    /// The bytes there = the low ones of `src`.
+    pub(super) fn store_sized(&mut self, size: Size, src: Host, at: At) {
+        match size {
+            Size::B => access!(self, size, at, strb, sturb, W(src)),
+            Size::H => access!(self, size, at, strh, sturh, W(src)),
+            Size::W => access!(self, size, at, str, stur, W(src)),
+            Size::Dw => access!(self, size, at, str, stur, X(src)),
+        }
+    }
+
+    /// `dst` = the 8 bytes there.
+    pub(super) fn load_from(&mut self, dst: Host, at: At) {
+        self.load_sized(Size::Dw, dst, at);
+    }
+
+    /// The opposite.
+    pub(super) fn store_to(&mut self, src: Host, at: At) {
+        self.store_sized(Size::Dw, src, at);
+    }
+
+    /// `dst` = the bytes at `place`, their sign extended; false as of `load`.
+    pub(super) fn load_signed(
+        &mut self,
+        op: Target,
+        from: SignedSize,
+        dst: Reg,
+        place: Place,
+    ) -> bool {
+        let (dst, size) = (host(dst), from.size());
+        let Some(at) = self.place(op, place) else {
+            return false;
+        };
+        match from {
+            SignedSize::S8 => access!(self, size, at, ldrsb, ldursb, X(dst)),
+            SignedSize::S16 => access!(self, size, at, ldrsh, ldursh, X(dst)),
+            SignedSize::S32 => access!(self, size, at, ldrsw, ldursw, X(dst)),
+        }
+        true
+    }
+
+    /// The bytes at `place` = the low bytes of `src`; false as of `load`.
+    pub(super) fn store(
+        &mut self,
+        op: Target,
+        size: Size,
+        place: Place,
+        src: Operand,
+        order: Order,
+    ) -> bool {
+        if order == Order::Release {
+            let Some(address) = self.aligned(op, size, place) else {
+                return false;
+            };
+            let src = self.operand(src, Width::W64, THIRD);
+            match size {
+                Size::B => asm!(self ; stlrb W(src), [X(address)]),
+                Size::H => asm!(self ; stlrh W(src), [X(address)]),
+                Size::W => asm!(self ; stlr W(src), [X(address)]),
+                Size::Dw => asm!(self ; stlr X(src), [X(address)]),
+            }
+            return true;
+        }
+        let Some(at) = self.place(op, place) else {
+            return false;
+        };
+        // Only 8 bytes show the upper half.
+        let width = if size == Size::Dw {
+            Width::W64
+        } else {
+            Width::W32
+        };
+        let src = self.operand(src, width, THIRD);
+        self.store_sized(size, src, at);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_have_the_form_that_fits() {
+        assert_eq!(Form::of(0, Size::Dw), Form::Scaled(0));
+        assert_eq!(Form::of(4095 * 8, Size::Dw), Form::Scaled(4095 * 8));
+        assert_eq!(Form::of(4096 * 8, Size::Dw), Form::Far);
+        assert_eq!(Form::of(4, Size::Dw), Form::Unscaled(4));
+        assert_eq!(Form::of(255, Size::H), Form::Unscaled(255));
+        assert_eq!(Form::of(257, Size::H), Form::Far);
+        assert_eq!(Form::of(257, Size::B), Form::Scaled(257));
+        assert_eq!(Form::of(-256, Size::W), Form::Unscaled(-256));
+        assert_eq!(Form::of(-257, Size::W), Form::Far);
+    }
+}

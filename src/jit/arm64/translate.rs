@@ -1,0 +1,130 @@
+//! From operations to code.
+
+use dynasmrt::DynasmLabelApi;
+
+use super::emitter::{Emitter, asm};
+use super::features::Features;
+use super::regs::host;
+use crate::isa::Width;
+use crate::jit::count::Counts;
+use crate::jit::emitted::Emitted;
+use crate::lower::{Lowered, Notes, Op, Target};
+
+/// The most operations: offsets in code and counts have 32 bits.
+const MOST: usize = 1 << 22;
+
+/// The code of a program, which begins with the way from Rust into its functions.
+pub(in crate::jit) fn emit(
+    lowered: &Lowered,
+    counts: &Counts,
+    features: Features,
+) -> Option<Emitted> {
+    let ops = lowered.ops();
+    if ops.len() > MOST {
+        return None;
+    }
+    let mut emitter = Emitter::new(lowered, counts, features);
+    let no_function = emitter.labels.ends;
+    emitter.trampoline();
+    emitter.shared_step();
+    let (mut at, mut entries) = (0, Vec::new());
+    for (number, function) in (0..).zip(lowered.functions()) {
+        let label = emitter.labels.function(number)?;
+        entries.push((function.entry, emitter.offset()));
+        asm!(emitter ; =>label);
+        emitter.enter(function);
+        at = at.max(function.entry);
+        while at < function.end {
+            emitter.island();
+            let label = emitter.labels.op(at);
+            asm!(emitter ; =>label);
+            let offset = emitter.offset();
+            emitter.offsets.push(offset);
+            emitter.op(at, *ops.get(at as usize)?);
+            at += 1;
+        }
+        emitter.finish();
+    }
+    // Labels for what does not exist: nothing goes there.
+    asm!(emitter ; =>no_function.leave ; =>no_function.back ; =>no_function.stop ; brk 0);
+    let bytes = emitter.code.finalize().ok()?;
+    Some(Emitted {
+        bytes,
+        ops: emitter.offsets,
+        entries,
+    })
+}
+
+impl Emitter<'_> {
+    /// The code of an operation, and of what leads from it to the next.
+    fn op(&mut self, at: Target, op: Op) {
+        let note = self.lowered.note(at);
+        if note.contains(Notes::NO_EFFECT) {
+            return self.take(self.counts.edge(at, at + 1));
+        }
+        let narrowed = |width| match note.contains(Notes::NARROW) {
+            true => Width::W32,
+            false => width,
+        };
+        let mut has_code = true;
+        match op {
+            Op::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => self.alu(op, narrowed(width), host(dst), host(dst), src),
+            Op::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => self.movsx(narrowed(width), from, dst, src),
+            Op::Neg { width, dst } => self.neg(narrowed(width), dst),
+            Op::Endian { op, size, dst } => self.endian(op, size, dst),
+            Op::LoadImm { dst, value } => self.constant(host(dst), value),
+            Op::Load {
+                size,
+                dst,
+                place,
+                order,
+            } => has_code = self.load(at, size, dst, place, order),
+            Op::LoadSx { from, dst, place } => has_code = self.load_signed(at, from, dst, place),
+            Op::Store {
+                size,
+                place,
+                src,
+                order,
+            } => has_code = self.store(at, size, place, src, order),
+            Op::Atomic {
+                op,
+                width,
+                place,
+                src,
+            } => has_code = self.atomic(at, op, width, place, src),
+            Op::LoadPointer { size, dst, off } => self.load_pointer(at, size, dst, off),
+            Op::Lookup { map, key, is_there } => {
+                has_code = self.look_up(at, map, key, is_there);
+            }
+            Op::Known { which } => self.known(which),
+            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::Jump { target } => return self.jump(at, target),
+            Op::JumpIf {
+                op,
+                width,
+                dst,
+                src,
+                target,
+            } => self.jump_if(at, op, narrowed(width), (dst, src), target),
+            // What they lead to is in the count already.
+            Op::CallHelper { helper } => return self.call_helper(at, helper),
+            Op::CallFunction { function } => return self.call_function(at, function),
+            Op::TailCall => return self.tail_call(at),
+            Op::Exit => return self.exit(at),
+        }
+        if !has_code {
+            self.step(at);
+        }
+        self.take(self.counts.edge(at, at + 1));
+    }
+}

@@ -1,0 +1,68 @@
+//! The loops of a program, as its jumps backwards show them.
+
+use crate::lower::{Op, Target};
+
+/// Which operations are in loops.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    /// For each operation how many jumps backwards go over it, and whether one leads
+    /// there; empty where there are none.
+    ops: Vec<(u8, bool)>,
+}
+
+impl Loops {
+    pub(super) fn of(ops: &[Op]) -> Self {
+        let mut changes: Vec<(i32, bool)> = Vec::new();
+        for (op, from) in ops.iter().zip(0u32..) {
+            let (Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target }) = op
+            else {
+                continue;
+            };
+            if *target > from {
+                continue;
+            }
+            if changes.is_empty() {
+                changes.resize(ops.len() + 1, (0, false));
+            }
+            if let Some((depth, is_head)) = changes.get_mut(*target as usize) {
+                (*depth, *is_head) = (*depth + 1, true);
+            }
+            if let Some((depth, _)) = changes.get_mut(from as usize + 1) {
+                *depth -= 1;
+            }
+        }
+        let mut depth = 0;
+        let ops = changes.into_iter().map(|(change, is_head)| {
+            depth += change;
+            (u8::try_from(depth).unwrap_or(u8::MAX), is_head)
+        });
+        Self { ops: ops.collect() }
+    }
+
+    /// How many loops an operation is in.
+    pub(super) fn depth(&self, at: Target) -> u8 {
+        self.ops.get(at as usize).map_or(0, |(depth, _)| *depth)
+    }
+
+    /// Whether an operation is where a loop begins.
+    pub(super) fn is_head(&self, at: Target) -> bool {
+        self.ops.get(at as usize).is_some_and(|(_, is_head)| *is_head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_in_a_loop() {
+        let jump = |target| Op::Jump { target };
+        let ops = [Op::Exit, Op::Exit, jump(1), jump(0), jump(5), Op::Exit];
+        let loops = Loops::of(&ops);
+        let depths: Vec<u8> = (0..6).map(|at| loops.depth(at)).collect();
+        assert_eq!(depths, [1, 2, 2, 1, 0, 0]);
+        let heads: Vec<u32> = (0..6).filter(|at| loops.is_head(*at)).collect();
+        assert_eq!(heads, [0, 1]);
+        assert_eq!(Loops::of(&ops[4..]).depth(0), 0);
+    }
+}

@@ -1,0 +1,274 @@
+//! Bytes of code, labels, and jumps of the shortest form.
+//!
+//! `dynasm!` writes jumps with 32 bits and tells of them here; [`Assembler::finish`]
+//! makes those short that don't reach far, moves what follows up, and puts the heads of
+//! loops at aligned places. Labels and jumps are kept in the order of the code, so that
+//! one walk does it.
+
+use dynasmrt::components::LabelRegistry;
+use dynasmrt::x64::X64Relocation;
+use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi};
+
+/// Code in the making.
+#[derive(Debug)]
+pub(super) struct Assembler {
+    bytes: Vec<u8>,
+    /// Makes labels.
+    labels: LabelRegistry,
+    /// Where labels are, by their numbers.
+    places: Vec<u32>,
+    /// What is to be done when the code is moved, in the order of the code.
+    marks: Vec<Mark>,
+}
+
+/// A place in the code that something has to be done with.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at: u32,
+    kind: Kind,
+    /// The number of a label.
+    label: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The label is here.
+    Label,
+    /// What follows is to be aligned: the head of a loop, or a function.
+    Align,
+    /// The 4 bytes before are the distance to the label.
+    Distance,
+    /// The same after a jump of one byte, which may become a short one.
+    Jump,
+    /// The same after a conditional jump of two bytes.
+    JumpIf,
+}
+
+/// What loops and functions are aligned to.
+const ALIGNMENT: u32 = 16;
+/// The code memory is at least that aligned.
+const _: () = assert!(ALIGNMENT <= 4096);
+
+/// Instructions of 1 to 9 bytes that do nothing, by their length.
+const NOPS: [&[u8]; 9] = [
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0f, 0x1f, 0x00],
+    &[0x0f, 0x1f, 0x40, 0],
+    &[0x0f, 0x1f, 0x44, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
+    &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+    &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+];
+
+/// A label that nothing was put at.
+const NOWHERE: u32 = u32::MAX;
+
+impl Assembler {
+    /// With room for so many operations.
+    pub(super) fn new(ops: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(ops * 8 + 256),
+            labels: LabelRegistry::with_capacity(0, 0, ops + 16),
+            places: Vec::with_capacity(ops + 16),
+            marks: Vec::with_capacity(ops * 2 + 32),
+        }
+    }
+
+    /// A label that is nowhere yet.
+    pub(super) fn new_dynamic_label(&mut self) -> DynamicLabel {
+        self.places.push(NOWHERE);
+        self.labels.new_dynamic_label()
+    }
+
+    /// What follows begins at an aligned place.
+    pub(super) fn align_here(&mut self) {
+        self.mark(Kind::Align, 0);
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "offsets in code have 32 bits")]
+    fn mark(&mut self, kind: Kind, label: usize) {
+        self.marks.push(Mark {
+            at: self.bytes.len() as u32,
+            kind,
+            label: label as u32,
+        });
+    }
+
+    /// The code, its jumps as short as they can be; none where a jump leads nowhere.
+    pub(super) fn finish(mut self) -> Option<Finished> {
+        let mut code = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
+        let aligned: Vec<u32> = self
+            .marks
+            .iter()
+            .filter(|mark| mark.kind == Kind::Align)
+            .map(|mark| mark.at)
+            .collect();
+        let mut places = vec![NOWHERE; self.places.len()];
+        // Where distances end in the new code, their lengths, and to which labels.
+        let mut distances = Vec::with_capacity(self.marks.len());
+        let mut copied = 0;
+        for mark in std::mem::take(&mut self.marks) {
+            let end = mark.at as usize;
+            match mark.kind {
+                Kind::Label => {
+                    let place = code.len() + (end - copied);
+                    *places.get_mut(mark.label as usize)? = u32::try_from(place).ok()?;
+                }
+                Kind::Align => {
+                    code.extend_from_slice(self.bytes.get(copied..end)?);
+                    copied = end;
+                    align(&mut code);
+                }
+                Kind::Distance | Kind::Jump | Kind::JumpIf => {
+                    let to = *self.places.get(mark.label as usize)?;
+                    let short = match mark.kind {
+                        Kind::Jump if is_near(mark.at, to, &aligned) => Some((5, 0xeb)),
+                        Kind::JumpIf if is_near(mark.at, to, &aligned) => {
+                            // 0f 8x with 32 bits is 7x with 8 bits.
+                            Some((6, self.bytes.get(end - 5)? - 0x10))
+                        }
+                        _ => None,
+                    };
+                    let size = match short {
+                        Some((long, opcode)) => {
+                            code.extend_from_slice(self.bytes.get(copied..end - long)?);
+                            code.extend_from_slice(&[opcode, 0]);
+                            1
+                        }
+                        None => {
+                            code.extend_from_slice(self.bytes.get(copied..end)?);
+                            4
+                        }
+                    };
+                    copied = end;
+                    distances.push((code.len(), size, mark.label));
+                }
+            }
+        }
+        code.extend_from_slice(self.bytes.get(copied..)?);
+        for (end, size, label) in distances {
+            let to = *places.get(label as usize)?;
+            if to == NOWHERE {
+                return None;
+            }
+            let distance = i64::from(to) - i64::try_from(end).ok()?;
+            let field = code.get_mut(end - size..end)?;
+            match size {
+                1 => field.copy_from_slice(&i8::try_from(distance).ok()?.to_le_bytes()),
+                _ => field.copy_from_slice(&i32::try_from(distance).ok()?.to_le_bytes()),
+            }
+        }
+        Some(Finished {
+            bytes: code,
+            places,
+        })
+    }
+}
+
+/// Whether a jump that ends at `from` reaches `to` with 8 bits, whatever is done to the
+/// code: jumps become shorter, and at each of these places something may be put in.
+fn is_near(from: u32, to: u32, aligned: &[u32]) -> bool {
+    if from.abs_diff(to) > 127 {
+        return false;
+    }
+    // What is put in where a jump backwards leads stands before it.
+    let (first, end) = if to <= from {
+        (to + 1, from)
+    } else {
+        (from, to + 1)
+    };
+    let before = |limit: u32| aligned.partition_point(|at| *at < limit);
+    let between = before(end).saturating_sub(before(first));
+    from.abs_diff(to) as usize + between * (ALIGNMENT as usize - 1) <= 127
+}
+
+/// Appends what does nothing up to an aligned place.
+fn align(code: &mut Vec<u8>) {
+    let mut missing = code.len().next_multiple_of(ALIGNMENT as usize) - code.len();
+    while let Some(last) = missing.checked_sub(1) {
+        let nop = NOPS[last.min(NOPS.len() - 1)];
+        code.extend_from_slice(nop);
+        missing -= nop.len();
+    }
+}
+
+/// Code that is done.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub bytes: Vec<u8>,
+    places: Vec<u32>,
+}
+
+impl Finished {
+    /// Where a label is.
+    pub(super) fn place(&self, label: DynamicLabel) -> Option<usize> {
+        let place = *self.places.get(label.get_id())?;
+        (place != NOWHERE).then_some(place as usize)
+    }
+}
+
+impl Extend<u8> for Assembler {
+    fn extend<T: IntoIterator<Item = u8>>(&mut self, iter: T) {
+        self.bytes.extend(iter);
+    }
+}
+
+impl<'a> Extend<&'a u8> for Assembler {
+    fn extend<T: IntoIterator<Item = &'a u8>>(&mut self, iter: T) {
+        self.bytes.extend(iter);
+    }
+}
+
+impl DynasmApi for Assembler {
+    fn offset(&self) -> AssemblyOffset {
+        AssemblyOffset(self.bytes.len())
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    fn align(&mut self, _: usize, _: u8) {
+        self.align_here();
+    }
+}
+
+/// Labels are dynamic ones, and distances to them the last that an instruction has.
+impl DynasmLabelApi for Assembler {
+    type Relocation = X64Relocation;
+
+    fn local_label(&mut self, _: &'static str) {}
+
+    fn global_label(&mut self, _: &'static str) {}
+
+    fn dynamic_label(&mut self, id: DynamicLabel) {
+        let number = id.get_id();
+        if let (Some(place), Ok(here)) = (
+            self.places.get_mut(number),
+            u32::try_from(self.bytes.len()),
+        ) {
+            *place = here;
+            self.mark(Kind::Label, number);
+        }
+    }
+
+    fn forward_relocation(&mut self, _: &'static str, _: isize, _: u8, _: u8, _: X64Relocation) {}
+
+    fn backward_relocation(&mut self, _: &'static str, _: isize, _: u8, _: u8, _: X64Relocation) {}
+
+    fn global_relocation(&mut self, _: &'static str, _: isize, _: u8, _: u8, _: X64Relocation) {}
+
+    fn dynamic_relocation(&mut self, id: DynamicLabel, _: isize, _: u8, _: u8, _: X64Relocation) {
+        let kind = match *self.bytes.as_slice() {
+            [.., 0x0f, 0x80..=0x8f, _, _, _, _] => Kind::JumpIf,
+            [.., 0xe9, _, _, _, _] => Kind::Jump,
+            _ => Kind::Distance,
+        };
+        self.mark(kind, id.get_id());
+    }
+
+    fn value_relocation(&mut self, _: usize, _: u8, _: u8, _: X64Relocation) {}
+}

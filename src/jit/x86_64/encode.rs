@@ -1,0 +1,233 @@
+//! Instructions with an operand in memory, whose form depends on registers and offsets.
+
+use dynasmrt::DynasmApi;
+
+use super::emitter::Emitter;
+use super::regs::Host;
+use crate::isa::{AluOp, Size, Width};
+
+/// Where an access goes in the host: `base + index * 2^scale + off`. The index is not
+/// `rsp`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    pub base: Host,
+    pub index: Option<Host>,
+    pub scale: u8,
+    pub off: i32,
+}
+
+impl At {
+    /// `base + off`.
+    pub(super) const fn new(base: Host, off: i32) -> Self {
+        Self {
+            base,
+            index: None,
+            scale: 0,
+            off,
+        }
+    }
+
+    /// `base + index + off`.
+    pub(super) const fn indexed(base: Host, index: Host, off: i32) -> Self {
+        Self {
+            base,
+            index: Some(index),
+            scale: 0,
+            off,
+        }
+    }
+}
+
+/// An operation code, and what stands before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opcode {
+    /// With 16 bits (`66`).
+    is_word: bool,
+    /// With 64 bits (`REX.W`).
+    is_quad: bool,
+    /// Of its register only the lowest byte takes part.
+    is_byte: bool,
+    /// Of two bytes, that begin with `0f`.
+    is_long: bool,
+    code: u8,
+}
+
+/// The same with 32 bits.
+const fn plain(code: u8) -> Opcode {
+    Opcode {
+        is_word: false,
+        is_quad: false,
+        is_byte: false,
+        is_long: false,
+        code,
+    }
+}
+
+impl Opcode {
+    const fn quad(self) -> Self {
+        Self {
+            is_quad: true,
+            ..self
+        }
+    }
+
+    const fn long(self) -> Self {
+        Self {
+            is_long: true,
+            ..self
+        }
+    }
+
+    /// An operation on so many bytes in memory that has this code, and the one before
+    /// it for bytes.
+    const fn sized(code: u8, size: Size) -> Self {
+        let op = plain(code);
+        match size {
+            Size::B => Self {
+                is_byte: true,
+                code: code - 1,
+                ..op
+            },
+            Size::H => Self {
+                is_word: true,
+                ..op
+            },
+            Size::W => op,
+            Size::Dw => op.quad(),
+        }
+    }
+
+    /// `mov [at], reg`.
+    pub(super) const fn store(size: Size) -> Self {
+        Self::sized(0x89, size)
+    }
+
+    /// `mov [at], imm`; the register is 0.
+    pub(super) const fn store_imm(size: Size) -> Self {
+        Self::sized(0xc7, size)
+    }
+
+    /// `mov reg, [at]`, zero-extended to 64 bits.
+    pub(super) const fn load(size: Size) -> Self {
+        match size {
+            Size::B => plain(0xb6).long(),
+            Size::H => plain(0xb7).long(),
+            Size::W => plain(0x8b),
+            Size::Dw => plain(0x8b).quad(),
+        }
+    }
+
+    /// `movsx reg, [at]`, sign-extended to 64 bits.
+    pub(super) const fn load_signed(size: Size) -> Self {
+        match size {
+            Size::B => plain(0xbe).long().quad(),
+            Size::H => plain(0xbf).long().quad(),
+            Size::W => plain(0x63).quad(),
+            Size::Dw => plain(0x8b).quad(),
+        }
+    }
+
+    /// `lea reg, [at]`, all 64 bits.
+    pub(super) const LEA: Self = plain(0x8d).quad();
+    /// The same, the lower half.
+    pub(super) const LEA32: Self = plain(0x8d);
+
+    /// `op [at], reg`; none where the host has no such instruction.
+    pub(super) const fn update(op: AluOp, size: Size) -> Option<Self> {
+        Some(Self::sized(
+            match op {
+                AluOp::Add => 0x01,
+                AluOp::Or => 0x09,
+                AluOp::And => 0x21,
+                AluOp::Sub => 0x29,
+                AluOp::Xor => 0x31,
+                _ => return None,
+            },
+            size,
+        ))
+    }
+}
+
+/// What an instruction with an immediate does: a part of its code.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Digit(u8);
+
+impl Digit {
+    pub(super) const ADD: Self = Self(0);
+    pub(super) const OR: Self = Self(1);
+    pub(super) const AND: Self = Self(4);
+    pub(super) const SUB: Self = Self(5);
+    pub(super) const XOR: Self = Self(6);
+    pub(super) const CMP: Self = Self(7);
+}
+
+impl Emitter<'_> {
+    /// `reg op= imm`, its sign extended, or a comparison of both.
+    pub(super) fn with_immediate(&mut self, op: Digit, width: Width, reg: Host, imm: i32) {
+        let rex = u8::from(width == Width::W64) << 3 | reg >> 3;
+        if rex != 0 {
+            self.code.push(0x40 | rex);
+        }
+        let operand = 0xc0 | op.0 << 3 | reg & 7;
+        match i8::try_from(imm) {
+            Ok(imm) => {
+                self.code.push(0x83);
+                self.code.push(operand);
+                self.code.push_i8(imm);
+            }
+            Err(_) => {
+                self.code.push(0x81);
+                self.code.push(operand);
+                self.code.push_i32(imm);
+            }
+        }
+    }
+
+    /// An instruction of a register, or a part of the code in its place, and memory.
+    pub(super) fn with_memory(&mut self, op: Opcode, reg: Host, at: At) {
+        if op.is_word {
+            self.code.push(0x66);
+        }
+        let index = at.index.unwrap_or(0);
+        let high = |reg: Host, bit: u8| (reg >> 3) << bit;
+        let rex = high(reg, 2) | high(index, 1) | high(at.base, 0) | u8::from(op.is_quad) << 3;
+        // Without it `sil` and others would be `dh` and others.
+        if rex != 0 || op.is_byte && reg >= 4 {
+            self.code.push(0x40 | rex);
+        }
+        if op.is_long {
+            self.code.push(0x0f);
+        }
+        self.code.push(op.code);
+        self.memory(reg, at);
+    }
+
+    /// The operand in memory: as few bytes as can be.
+    fn memory(&mut self, reg: Host, at: At) {
+        let small = i8::try_from(at.off);
+        // `rbp` and `r13` always have an offset.
+        let mode = match small {
+            Ok(0) if at.base & 7 != 5 => 0,
+            Ok(_) => 1,
+            Err(_) => 2,
+        };
+        let head = mode << 6 | (reg & 7) << 3;
+        match at.index {
+            Some(index) => {
+                self.code.push(head | 4);
+                self.code.push(at.scale << 6 | (index & 7) << 3 | at.base & 7);
+            }
+            // `rsp` and `r12` stand in the second byte.
+            None if at.base & 7 == 4 => {
+                self.code.push(head | 4);
+                self.code.push(0x24);
+            }
+            None => self.code.push(head | at.base & 7),
+        }
+        match (mode, small) {
+            (0, _) => {}
+            (_, Ok(off)) => self.code.push_i8(off),
+            (_, Err(_)) => self.code.push_i32(at.off),
+        }
+    }
+}
