@@ -41,7 +41,7 @@ const REACH: usize = 1 << 20;
 /// The most code that stands for one operation, in bytes, with what of it is put off.
 const MOST_OF_OP: usize = 256;
 /// The most code that is put off at once, in bytes.
-const MOST_OF_STUB: usize = 128;
+const MOST_OF_STUB: usize = 256;
 
 /// A program's code in the making.
 pub(super) struct Emitter<'a> {

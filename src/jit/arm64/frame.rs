@@ -86,6 +86,11 @@ impl Emitter<'_> {
                 self.step(at);
                 self.follow(at);
             }
+            Stub::Plain { at, n } => {
+                self.plain(at, n);
+                let next = self.labels.op(at + Target::from(n));
+                asm!(self ; b =>next);
+            }
             Stub::Stop => {
                 let stop = self.labels.ends.stop;
                 asm!(self ; b =>stop);
