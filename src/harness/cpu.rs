@@ -49,8 +49,6 @@ impl Vm {
             images: self.images.clone(),
             verifications: self.verifications.clone(),
             engine: self.engine,
-            passes: self.passes,
-            threaded: self.threaded,
             attached: self.attached.clone(),
             attachments: self.attachments,
             shared: self.shared.clone(),

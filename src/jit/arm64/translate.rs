@@ -113,17 +113,11 @@ impl Emitter<'_> {
                 src,
             } => has_code = self.atomic(at, op, width, place, src),
             Op::LoadPointer { size, dst, off } => self.load_pointer(at, size, dst, off),
-<<<<<<< HEAD
             Op::Lookup { map, key, is_there } => {
                 has_code = self.look_up(at, map, key, is_there);
             }
             Op::Known { which } => self.known(which),
             Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
-=======
-            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
-                has_code = false
-            }
->>>>>>> f-lower
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
