@@ -4,8 +4,8 @@ use super::answer::{Answer, Details, MapContents};
 use super::subject::{Engine, Subject, Unable};
 use crate::harness::{EngineKind, Vm};
 use crate::lower::Passes;
-use crate::vm::events::Event;
 use crate::vm::World;
+use crate::vm::events::Event;
 
 /// One of our own engines, and how it is set.
 #[derive(Debug, Clone)]

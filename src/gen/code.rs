@@ -54,7 +54,9 @@ impl Code {
     /// The slot of a label.
     pub(super) fn pc(&self, label: Label) -> Pc {
         let slots = |insns: &[Insn]| insns.iter().map(Insn::slots).sum();
-        Pc(slots(self.insns.get(..self.labels[label.0]).unwrap_or_default()))
+        Pc(slots(
+            self.insns.get(..self.labels[label.0]).unwrap_or_default(),
+        ))
     }
 
     /// The slots, everything aimed.
@@ -78,9 +80,7 @@ impl Code {
 /// The same instruction with its target so many slots after the next.
 fn aimed(insn: Insn, to: i32) -> Insn {
     match insn {
-        Insn::Call(CallTarget::Subprogram { .. }) => {
-            Insn::Call(CallTarget::Subprogram { rel: to })
-        }
+        Insn::Call(CallTarget::Subprogram { .. }) => Insn::Call(CallTarget::Subprogram { rel: to }),
         Insn::LoadPseudo { dst, .. } => Insn::LoadPseudo {
             dst,
             source: Pseudo::Func { rel: to },

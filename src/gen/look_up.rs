@@ -139,7 +139,9 @@ pub(super) fn look_up_on_cpu(body: &mut Body<'_>) {
     if body.setting.options.defined {
         return;
     }
-    let map = body.choices.pick(&[maps::PER_CPU_ARRAY, maps::PER_CPU_HASH]);
+    let map = body
+        .choices
+        .pick(&[maps::PER_CPU_ARRAY, maps::PER_CPU_HASH]);
     let cpu = i32::try_from(body.choices.below(3)).unwrap_or_default();
     body.key_into(Reg::R2);
     body.map_into(Reg::R1, map);

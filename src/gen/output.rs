@@ -26,8 +26,7 @@ pub(super) fn environment(body: &mut Body<'_>) {
 /// A register with a pointer to at least so many bytes that a call leaves alone; the
 /// buffer otherwise.
 fn memory_into(body: &mut Body<'_>, dst: Reg, len: i16) {
-    let holds_it =
-        |area: Area| area.place != Place::Packet && area.low <= 0 && area.high >= len;
+    let holds_it = |area: Area| area.place != Place::Packet && area.low <= 0 && area.high >= len;
     match body.pointer(holds_it) {
         Some((reg, _)) if !Reg::ARGUMENTS.contains(&reg) && reg != Reg::R0 => body.mov(dst, reg),
         _ => body.frame_address(dst, BUFFER_AT),
@@ -73,7 +72,11 @@ pub(super) fn print(body: &mut Body<'_>) {
     let scratch = RegSet::of(&[Reg::R1, Reg::R2]);
     let numbers = body.state.with(|holds| holds == Holds::Number);
     for reg in [Reg::R3, Reg::R4] {
-        match body.one_of(numbers.minus(scratch).minus(RegSet::of(&[Reg::R3, Reg::R4]))) {
+        match body.one_of(
+            numbers
+                .minus(scratch)
+                .minus(RegSet::of(&[Reg::R3, Reg::R4])),
+        ) {
             Some(src) => body.mov(reg, src),
             None => body.mov_imm(reg, 7),
         }

@@ -115,8 +115,16 @@ impl Setting {
                 break;
             };
             for &size in Size::ALL {
-                let allowed =
-                    |mode| check(prog_type, None, Arch::HOST, offset, size.bytes().into(), mode);
+                let allowed = |mode| {
+                    check(
+                        prog_type,
+                        None,
+                        Arch::HOST,
+                        offset,
+                        size.bytes().into(),
+                        mode,
+                    )
+                };
                 let field = Field { off, size };
                 match allowed(Mode::Read) {
                     Some(Yield::Scalar) => setting.reads.push(field),

@@ -161,7 +161,12 @@ impl Types {
             _ => function.arguments.len(),
         };
         let names = ["a", "b", "c", "d", "e"].into_iter().take(count);
-        let params: Vec<_> = names.map(|name| Param { name, ty: self.long }).collect();
+        let params: Vec<_> = names
+            .map(|name| Param {
+                name,
+                ty: self.long,
+            })
+            .collect();
         let prototype = self.builder.prototype(self.int, &params);
         let linkage = if is_global {
             Linkage::Global

@@ -54,6 +54,8 @@ impl Vm {
             shared: self.shared.clone(),
             kernel_btf: self.kernel_btf.clone(),
             budget: self.budget,
+            passes: self.passes,
+            threaded: self.threaded,
         })
     }
 }

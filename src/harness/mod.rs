@@ -16,6 +16,8 @@ mod load;
 mod map;
 mod oracle;
 mod repeat;
+mod runner;
+mod scene;
 mod vm;
 
 pub use attach_point::AttachPoint;
@@ -24,4 +26,5 @@ pub use error::{Error, Result};
 pub use map::MapView;
 pub use oracle::{Checked, Oracle};
 pub use repeat::Repeated;
+pub use runner::Runner;
 pub use vm::Vm;

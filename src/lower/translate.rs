@@ -10,7 +10,7 @@ use super::lowered::{Function, Helper, Lowered, Overlay};
 use super::op::{Op, Order, Target};
 use super::place::Places;
 use super::{LowerError, Passes};
-use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo};
+use crate::isa::{CallTarget, Code, Insn, Lenders, Operand, Pseudo};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
@@ -37,7 +37,7 @@ pub fn lower(
         bindings,
         places: Places::new(verified, &code, bindings, passes),
         targets: kept.iter().map(|(pc, _)| *pc).collect(),
-        functions: functions(verified, &kept)?,
+        functions: functions(verified, &code, &kept)?,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
         known: Vec::new(),
@@ -91,8 +91,13 @@ fn kept(verified: &Verified, code: &Code, passes: Passes) -> Result<Vec<(Pc, u32
 }
 
 /// The functions among the instructions that are kept.
-fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, LowerError> {
+fn functions(
+    verified: &Verified,
+    code: &Code,
+    kept: &[(Pc, u32)],
+) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
+    let lenders = Lenders::of(code);
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
     let index = |pc: Pc| kept.partition_point(|(at, _)| *at < pc);
@@ -115,6 +120,7 @@ fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, L
             start,
             stack,
             zeroed: Box::from([(stack, 0)]),
+            lends: lenders.lends(start),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }

@@ -19,14 +19,14 @@ pub(in crate::jit) fn emit(lowered: &Lowered, counts: &Counts) -> Option<Emitted
     }
     let mut emitter = Emitter::new(lowered, counts);
     let no_function = emitter.labels.ends;
-    emitter.trampoline();
+    let ways = emitter.ways_in(lowered.functions().first()?);
     emitter.shared_step();
     let (mut at, mut entries) = (0, Vec::new());
     for (number, function) in (0..).zip(lowered.functions()) {
         let label = emitter.labels.function(number)?;
         entries.push((function.entry, emitter.offset()));
         asm!(emitter ; =>label);
-        emitter.enter(function);
+        emitter.enter(function, number == 0);
         at = at.max(function.entry);
         while at < function.end {
             emitter.island();
@@ -44,6 +44,7 @@ pub(in crate::jit) fn emit(lowered: &Lowered, counts: &Counts) -> Option<Emitted
     let bytes = emitter.code.finalize().ok()?;
     Some(Emitted {
         bytes,
+        ways,
         ops: emitter.offsets,
         entries,
     })
@@ -89,7 +90,9 @@ impl Emitter<'_> {
                 src,
             } => has_code = self.atomic(at, op, width, place, src),
             Op::LoadPointer { size, dst, off } => self.load_pointer(at, size, dst, off),
-            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => has_code = false,
+            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
+                has_code = false;
+            }
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
