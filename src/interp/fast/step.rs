@@ -35,7 +35,7 @@ impl Run<'_> {
         let mut at = at;
         loop {
             let Some(&op) = self.lowered.ops().get(at as usize) else {
-                return Err(self.fault(at, FaultKind::OutOfProgram(-1)).into());
+                return Err(self.fault(at, FaultKind::OutOfProgram(-1)));
             };
             self.count(at)?;
             at = match self.step(machine, at, op)? {
@@ -143,7 +143,7 @@ impl Run<'_> {
                 self.set(Reg::R0, value.copied().unwrap_or_default());
             }
             Op::CallFunction { function } => {
-                return Ok(Next::Goto(self.call(machine, at, function)?));
+                return Ok(Next::Goto(self.call(at, function)?));
             }
             Op::TailCall => return self.tail_call(machine),
             Op::Exit => return Ok(Next::Exit),
@@ -218,7 +218,7 @@ impl Run<'_> {
             Host::Shared(host) => Ok(unsafe { load_shared(host, size) }),
             Host::Judged(address) => {
                 let loaded = machine.space.load(address, size.bytes().into());
-                loaded.map_err(|fault| self.fault(at, fault.into()).into())
+                loaded.map_err(|fault| self.fault(at, fault.into()))
             }
         }
     }
@@ -238,7 +238,7 @@ impl Run<'_> {
             Host::Shared(host) => unsafe { store_shared(host, size, value) },
             Host::Judged(address) => {
                 let stored = machine.space.store(address, size.bytes().into(), value);
-                return stored.map_err(|fault| self.fault(at, fault.into()).into());
+                return stored.map_err(|fault| self.fault(at, fault.into()));
             }
         }
         Ok(())
@@ -265,7 +265,7 @@ impl Run<'_> {
         let new = |old| op.eval(width, old, source, expected);
         let size = width.size().bytes().into();
         let updated = machine.space.update(self.address(place), size, new);
-        updated.map_err(|fault| self.fault(at, fault.into()).into())
+        updated.map_err(|fault| self.fault(at, fault.into()))
     }
 
     /// What is found under the key at a place.
@@ -311,7 +311,7 @@ impl Run<'_> {
     ) -> Result<u64, Stop> {
         let address = self.context_address.wrapping_add(off.into());
         let loaded = machine.space.load(address, size.bytes().into());
-        loaded.map_err(|fault| self.fault(at, fault.into()).into())
+        loaded.map_err(|fault| self.fault(at, fault.into()))
     }
 
     /// A legacy packet load.

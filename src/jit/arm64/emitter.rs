@@ -55,6 +55,13 @@ pub(super) struct Emitter<'a> {
     pub offsets: Vec<usize>,
     /// The code that all steps of the interpreter share.
     pub step: DynamicLabel,
+    /// Where code comes back to that was entered from Rust.
+    pub way_back: DynamicLabel,
+    /// Where the main program begins in a frame that was another one's.
+    pub in_place: DynamicLabel,
+    /// Whether the function under way is the main program, and whether it lends its frame.
+    pub is_main: bool,
+    pub lends: bool,
     /// Where the oldest branch is to what is put off.
     oldest: Option<usize>,
     /// Leads to where the run stops.
@@ -64,11 +71,16 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
         let mut code = VecAssembler::new(0);
+        let labels = Labels::new(&mut code, lowered);
         Self {
             lowered,
             counts,
             features,
-            labels: Labels::new(&mut code, lowered),
+            way_back: code.new_dynamic_label(),
+            in_place: code.new_dynamic_label(),
+            is_main: false,
+            lends: false,
+            labels,
             offsets: Vec::with_capacity(lowered.ops().len()),
             step: code.new_dynamic_label(),
             oldest: None,

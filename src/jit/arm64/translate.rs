@@ -25,14 +25,14 @@ pub(in crate::jit) fn emit(
     }
     let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.labels.ends;
-    emitter.trampoline();
+    let ways = emitter.ways_in(lowered.functions().first()?);
     emitter.shared_step();
     let (mut at, mut entries) = (0, Vec::new());
     for (number, function) in (0..).zip(lowered.functions()) {
         let label = emitter.labels.function(number)?;
         entries.push((function.entry, emitter.offset()));
         asm!(emitter ; =>label);
-        emitter.enter(function);
+        emitter.enter(function, number == 0);
         at = at.max(function.entry);
         while at < function.end {
             emitter.island();
@@ -60,6 +60,7 @@ pub(in crate::jit) fn emit(
     let bytes = emitter.code.finalize().ok()?;
     Some(Emitted {
         bytes,
+        ways,
         ops: emitter.offsets,
         entries,
     })
