@@ -29,8 +29,8 @@ use crate::program::{Initial, MapDef, Program};
 use crate::spec::{MapType, ProgType};
 use crate::util::{MapId, Pc};
 use crate::vm::events::{Event, parse_hex};
-use crate::vm::{ProgramHandle, World};
 use crate::vm::memory::{Region, SharedBytes};
+use crate::vm::{ProgramHandle, World};
 
 /// Bytes of the packet that a wrapped program runs on, and never looks at.
 const PACKET: usize = 64;

@@ -24,7 +24,7 @@ impl Emitter<'_> {
                 dst,
                 left,
                 right,
-            } => self.three(op, width, dst, left, right),
+            } => self.three(op, width, dst, Operand::Reg(left), right),
             Fused::Rotate {
                 width,
                 dst,
@@ -78,12 +78,19 @@ impl Emitter<'_> {
                 self.compare(branch.op, branch.width, branch.left, branch.right);
                 return self.fused_branch(branch, end);
             }
+            Fused::AluBranch { copy: Some(_), .. }
+            | Fused::LoadBranch { dst: None, .. }
+            | Fused::LoadIndexed { .. }
+            | Fused::Select { .. } => {
+                return false;
+            }
             Fused::AluBranch {
                 op,
                 width,
                 dst,
                 src,
                 branch,
+                copy: None,
             } => {
                 let note = self.lowered.note(at);
                 let width = if note.contains(Notes::NARROW) {
@@ -100,7 +107,7 @@ impl Emitter<'_> {
             Fused::LoadBranch {
                 size,
                 place,
-                dst,
+                dst: Some(dst),
                 branch,
             } => {
                 if !is_direct(place) || !self.load(at, size, dst, place) {
@@ -394,10 +401,7 @@ impl Emitter<'_> {
 const fn is_direct(place: Place) -> bool {
     matches!(
         place,
-        Place::Stack { .. }
-            | Place::Context { .. }
-            | Place::MapValue { .. }
-            | Place::Packet { .. }
+        Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }
     )
 }
 

@@ -5,10 +5,10 @@ use dynasmrt::{DynamicLabel, DynasmLabelApi as _};
 use super::emitter::{Emitter, asm};
 use super::features::Features;
 use super::regs::{RAX, host};
+use crate::isa::Width;
 use crate::jit::count::Counts;
 use crate::jit::emitted::{Emitted, Ways};
 use crate::jit::loops::Loops;
-use crate::isa::Width;
 use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
