@@ -489,9 +489,12 @@ impl Compiler<'_> {
                 handler: exit,
                 ..base
             },
-            Op::Atomic { .. } | Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::TailCall => {
-                return None;
-            }
+            Op::Atomic { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::LoadPacket { .. }
+            | Op::MayGoto { .. }
+            | Op::TailCall => return None,
         };
         self.push(cell)
     }
