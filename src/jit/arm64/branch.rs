@@ -4,10 +4,12 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::alu::is_logical;
 use super::emitter::{Emitter, asm, by_width, halves};
-use super::regs::{Host, RIGHT, host};
+use super::regs::{FIRST, FRAME, Host, RIGHT, host};
+use crate::interp::in_head;
 use crate::isa::{JumpOp, Operand, Reg, Width, sign_extend32};
 use crate::jit::labels::Stub;
 use crate::lower::Target;
+use crate::spec::limits::STACK_SIZE;
 
 /// What was compared, for a branch that depends on it.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +89,28 @@ impl Emitter<'_> {
                 Compared::Flags
             }
         };
+        self.branch_on(from, (op, when), compared, to);
+    }
+
+    /// On from `from` at `to` if the frame has no loops left, else with the next
+    /// operation.
+    pub(super) fn may_goto(&mut self, from: Target, to: Target) {
+        let left = (STACK_SIZE + in_head!(loops_left)) as u32;
+        asm!(self ; ldr W(FIRST), [X(FRAME), left]);
+        let compared = Compared::Zero(Width::W32, FIRST);
+        self.branch_on(from, (JumpOp::Eq, true), compared, to);
+        asm!(self ; sub WSP(FIRST), WSP(FIRST), 1 ; str W(FIRST), [X(FRAME), left]);
+    }
+
+    /// On from `from` at `to` if what was compared holds as it should, else with what
+    /// follows in the code.
+    fn branch_on(
+        &mut self,
+        from: Target,
+        (op, when): (JumpOp, bool),
+        compared: Compared,
+        to: Target,
+    ) {
         if to > from {
             let label = match self.counts.edge(from, to) {
                 0 if self.reaches(from, to) => self.labels.op(to),

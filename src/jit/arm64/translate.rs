@@ -118,7 +118,8 @@ impl Emitter<'_> {
                 has_code = self.look_up(at, map, key, is_there);
             }
             Op::Known { which } => self.known(which),
-            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::LoadPacket { .. } => has_code = false,
+            Op::MayGoto { target } => self.may_goto(at, target),
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
