@@ -14,7 +14,7 @@ use super::place::Places;
 use super::ranges::apply::ranges;
 use super::zeroing::zeroing;
 use super::{LowerError, Passes};
-use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
+use crate::isa::{CallTarget, Code, Insn, Lenders, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
@@ -41,7 +41,7 @@ pub fn lower(
         bindings,
         places: Places::new(verified, &code, bindings, passes),
         targets: kept.iter().map(|(pc, _)| *pc).collect(),
-        functions: functions(verified, &kept)?,
+        functions: functions(verified, &code, &kept)?,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
         known: Vec::new(),
@@ -111,8 +111,13 @@ fn kept(verified: &Verified, code: &Code, passes: Passes) -> Result<Vec<(Pc, u32
 }
 
 /// The functions among the instructions that are kept.
-fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, LowerError> {
+fn functions(
+    verified: &Verified,
+    code: &Code,
+    kept: &[(Pc, u32)],
+) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
+    let lenders = Lenders::of(code);
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
     let index = |pc: Pc| kept.partition_point(|(at, _)| *at < pc);
@@ -135,6 +140,7 @@ fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, L
             start,
             stack,
             zeroed: Box::from([(stack, 0)]),
+            lends: lenders.lends(start),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }
