@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds every committed BPF object from the C beside it (examples/bpf and
-# tests/objects, tests/verifier_mistakes): NAME.bpf.c becomes NAME.bpf.o.
+# Builds every committed BPF object from the C beside it (in the folders below):
+# NAME.bpf.c becomes NAME.bpf.o.
 #
 #   bash examples/bpf/rebuild.sh           rewrite the objects
 #   bash examples/bpf/rebuild.sh --check   build them elsewhere and compare the
@@ -8,6 +8,7 @@
 #
 # A source that is to be built differently, or more than once, says so in lines of
 # its own:
+#   // flags: -mcpu=v3           NAME.bpf.o with these flags
 #   // build v1: -mcpu=v1        also NAME.v1.bpf.o, with that flag
 #   // link whole: other         also NAME.whole.bpf.o: NAME.bpf.o and other.bpf.o,
 #                                linked by `bpftool gen object`
@@ -22,6 +23,8 @@ case ${1-} in
 --check) check=true out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT ;;
 *) echo "usage: $0 [--check]" >&2; exit 2 ;;
 esac
+
+folders=(examples/bpf tests/objects tests/verifier_mistakes benches/bpf)
 
 # -target bpf knows no multiarch folder, where <asm/types.h> is on Debian. Paths of
 # the machine must not reach the debug information.
@@ -38,11 +41,12 @@ compile() { # source object flags…
 # its file name, its debug information or the order of its strings.
 listing() { llvm-objdump-19 --disassemble --reloc "$1" | tail -n +3; }
 
-mapfile -t sources < <(find examples/bpf tests/objects tests/verifier_mistakes -name '*.bpf.c' | sort)
+mapfile -t sources < <(find "${folders[@]}" -name '*.bpf.c' | sort)
 built=()
 for source in "${sources[@]}"; do
 	base=${source%.bpf.c}
-	compile "$source" "$out/$base.bpf.o"
+	# shellcheck disable=SC2046 # the flags are words
+	compile "$source" "$out/$base.bpf.o" $(sed -n 's|^// flags: ||p' "$source")
 	built+=("$base.bpf.o")
 	while IFS=: read -r variant extra; do
 		# shellcheck disable=SC2086 # the flags are words
@@ -77,7 +81,7 @@ for object in "${built[@]}"; do
 		failed=1
 	fi
 done
-if stray=$(find examples/bpf tests/objects tests/verifier_mistakes -name '*.bpf.o' | sort |
+if stray=$(find "${folders[@]}" -name '*.bpf.o' | sort |
 	grep -vxFf <(printf '%s\n' "${built[@]}")); then
 	printf 'no source builds this: %s\n' $stray >&2
 	failed=1

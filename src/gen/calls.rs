@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::maps;
 use super::setting::{Function, Role};
-use super::state::{BUFFER, BUFFER_AT, Holds, Place};
+use super::state::{BUFFER_AT, Holds, Place};
 use crate::isa::{CallTarget, Insn, Operand, Pseudo, Reg, RegSet, Size};
 
 /// The end of the main program: what it returns is kept whole in a map, for a kernel
@@ -123,7 +123,6 @@ pub(super) fn callback(body: &mut Body<'_>) {
     let dst = Reg::R2;
     body.code.aim(Insn::LoadPseudo { dst, source }, label);
     body.called.push(at);
-    debug_assert!(BUFFER > 0);
     body.frame_address(Reg::R3, BUFFER_AT);
     body.mov_imm(Reg::R4, 0);
     body.call(helper, Holds::Number);

@@ -89,10 +89,7 @@ impl Choices {
         (255 - byte) * 100 < percent * 256 && byte != 0
     }
 
-    /// One of these.
-    ///
-    /// # Panics
-    /// There is none.
+    /// One of these, of which there must be one.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

@@ -37,7 +37,7 @@ pub(super) const STEPS: &[Step] = &[
     (2, packet::copy),
     (1, packet::adjust),
     (3, output::environment),
-    (2, output::compute),
+    (2, output::checksum),
     (1, output::print),
     (1, output::perf),
     (1, output::ring_output),

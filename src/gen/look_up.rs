@@ -2,7 +2,7 @@
 
 use super::body::{Body, Open};
 use super::maps;
-use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place, Slot};
+use super::state::{Area, BUFFER_AT, Holds, Place, Slot};
 use crate::isa::{Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::HelperId;
 
@@ -11,6 +11,7 @@ impl Body<'_> {
     pub(super) fn map_into(&mut self, dst: Reg, index: u32) {
         let source = Pseudo::MapIdx { index };
         self.code.emit(Insn::LoadPseudo { dst, source });
+        self.state.set(dst, Holds::Nothing);
     }
 
     /// A key on the stack, mostly one of the first, and its address in a register.
@@ -228,7 +229,6 @@ pub(super) fn queue(body: &mut Body<'_>) {
         let flags = body.choices.pick(&[0, 2]);
         body.mov_imm(Reg::R3, flags);
     } else {
-        debug_assert!(maps::value_size(map) <= BUFFER);
         body.frame_address(Reg::R2, BUFFER_AT);
     }
     body.map_into(Reg::R1, map);

@@ -2,7 +2,6 @@
 
 use super::body::Body;
 use super::maps;
-use super::setting::Role;
 use super::state::{Area, BUFFER, BUFFER_AT, Holds, Place};
 use crate::isa::{Insn, JumpOp, Operand, Reg, RegSet, Size, Width};
 
@@ -38,54 +37,41 @@ fn words(body: &mut Body<'_>) -> i16 {
     i16::try_from(4 * (1 + body.choices.below(8))).unwrap_or(4)
 }
 
-/// The difference of two checksums, or a comparison of strings.
-pub(super) fn compute(body: &mut Body<'_>) {
+/// The difference of two checksums.
+pub(super) fn checksum(body: &mut Body<'_>) {
+    let Some(helper) = body.setting.helper("csum_diff") else {
+        return;
+    };
     let len = words(body);
-    if body.choices.chance(70) {
-        let Some(helper) = body.setting.helper("csum_diff") else {
-            return;
-        };
-        memory_into(body, Reg::R1, len);
-        body.mov_imm(Reg::R2, len.into());
-        body.frame_address(Reg::R3, BUFFER_AT);
-        body.mov_imm(Reg::R4, BUFFER.into());
-        let seed = body.choices.imm();
-        body.mov_imm(Reg::R5, seed);
-        body.call(helper, Holds::Number);
-    } else {
-        let Some(helper) = body.setting.helper("jiffies64") else {
-            return;
-        };
-        body.call_masked(helper);
-    }
+    memory_into(body, Reg::R1, len);
+    body.mov_imm(Reg::R2, len.into());
+    body.frame_address(Reg::R3, BUFFER_AT);
+    body.mov_imm(Reg::R4, BUFFER.into());
+    let seed = body.choices.imm();
+    body.mov_imm(Reg::R5, seed);
+    body.call(helper, Holds::Number);
 }
 
-/// A line for the trace pipe: the buffer as format, zero-ended, and three numbers.
+/// A line for the trace pipe: the buffer has the format, the registers two numbers.
 pub(super) fn print(body: &mut Body<'_>) {
     let Some(helper) = body.setting.helper("trace_printk") else {
         return;
     };
-    // "%d %x\n" or "%llx\n", and zeros.
-    let format = body
-        .choices
-        .pick(&[0x0a78_2520_6425, 0x0a78_6c6c_25, 0x0a69_6825]);
-    let scratch = RegSet::of(&[Reg::R1, Reg::R2]);
+    let formats = [b"%d %x\n\0\0", b"%llx\n\0\0\0", b"%hhi %u\0"];
+    let format = u64::from_le_bytes(*body.choices.pick(&formats));
+    let scratch = RegSet::of(&[Reg::R1, Reg::R2, Reg::R3, Reg::R4]);
     let numbers = body.state.with(|holds| holds == Holds::Number);
     for reg in [Reg::R3, Reg::R4] {
-        match body.one_of(
-            numbers
-                .minus(scratch)
-                .minus(RegSet::of(&[Reg::R3, Reg::R4])),
-        ) {
+        match body.one_of(numbers.minus(scratch)) {
             Some(src) => body.mov(reg, src),
             None => body.mov_imm(reg, 7),
         }
     }
-    let value = format;
     body.code.emit(Insn::LoadImm64 {
         dst: Reg::R1,
-        value,
+        value: format,
     });
+    body.state.set(Reg::R1, Holds::Nothing);
     body.store(Size::Dw, Reg::FP, BUFFER_AT, Operand::Reg(Reg::R1));
     body.frame_address(Reg::R1, BUFFER_AT);
     body.mov_imm(Reg::R2, 8);
@@ -112,6 +98,7 @@ pub(super) fn perf(body: &mut Body<'_>) {
         dst: Reg::R3,
         value: 0xffff_ffff,
     });
+    body.state.set(Reg::R3, Holds::Number);
     body.mov_imm(Reg::R5, len.into());
     body.call_masked(helper);
 }
@@ -150,7 +137,7 @@ pub(super) fn ring_reserve(body: &mut Body<'_>) {
     let (Some(reserve), Some(release)) = (reserve, body.setting.helper(name)) else {
         return;
     };
-    if body.held > 0 || matches!(body.function().role, Role::Loop | Role::Element(_)) {
+    if body.held > 0 || body.function().role.is_callback() {
         return;
     }
     let Some(home) = body.free_and_kept() else {

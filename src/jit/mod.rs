@@ -37,7 +37,6 @@ use crate::spec::context::Arch;
 use code::CodeMemory;
 use count::Counts;
 pub use emitted::Emitted;
-use x86_64::Features;
 
 /// Whether this host executes what is emitted for it.
 pub(crate) const RUNS_HERE: bool = cfg!(all(
@@ -81,7 +80,7 @@ pub fn emit(lowered: &Lowered) -> Option<Emitted> {
 pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     let counts = Counts::of(lowered);
     match machine {
-        Arch::X86_64 => x86_64::emit(lowered, &counts, Features::of_host()),
-        Arch::Arm64 => arm64::emit(lowered, &counts),
+        Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
+        Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
     }
 }

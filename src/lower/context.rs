@@ -25,7 +25,8 @@ pub(super) fn field_at(
 impl Lowered {
     /// Whether a fast engine may run the program now on the event whose context r1
     /// points to: the block that holds the context's bytes. None where
-    /// - the machine is not the one that the program is bound to,
+    /// - the machine is not the one that the program is bound to, or has another number
+    ///   of CPUs than then,
     /// - the context is not that of the machine's current event, or too small, or its
     ///   pointers were not placed with it,
     /// - a helper that the program calls is mocked.
@@ -33,7 +34,8 @@ impl Lowered {
     /// The checked interpreter runs it then.
     #[must_use]
     pub fn may_start<'m>(&self, machine: &'m Machine, r1: u64) -> Option<&'m SharedBytes> {
-        if machine.space.id() != self.space || self.calls_mock(machine) {
+        let is_bound = machine.space.id() == self.space && machine.world.cpus() == self.cpus;
+        if !is_bound || self.calls_mock(machine) {
             return None;
         }
         let current = machine.current()?;

@@ -31,6 +31,8 @@ pub struct Lowered {
     pub(super) helpers: Vec<Helper>,
     pub(super) maps: Vec<BoundMap>,
     pub(super) context: ContextUse,
+    /// How many CPUs the machine's world had.
+    pub(super) cpus: u32,
     /// See [`Lowered::known`].
     pub(super) known: Vec<u8>,
     /// For each operation what is known of it; empty where nothing is of any.

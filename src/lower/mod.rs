@@ -11,6 +11,9 @@
 //! | `known` | helpers whose result stays the same for a run |
 //! | `translate` | from instructions to operations |
 //! | `place` | which accesses need no check, and where they go |
+//! | `flow`, `effect` | where operations lead, and what they read and write |
+//! | `ranges` | what registers may hold |
+//! | `prune` | leaving out what nobody reaches |
 //! | `context` | what a program asks of its context, and whether a run may start |
 //!
 //! What a fast engine relies on, for a [`Lowered`] program whose run
@@ -24,12 +27,16 @@
 
 mod bindings;
 mod context;
+mod effect;
+mod flow;
 mod fuse;
 mod known;
 mod lowered;
 mod note;
 mod op;
 mod place;
+mod prune;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -38,7 +45,7 @@ use bitflags::bitflags;
 use thiserror::Error;
 
 pub use bindings::Bindings;
-pub use fuse::{Branch, Fused};
+pub use fuse::{Branch, Fused, Source};
 pub use known::{CPU, KNOWN, KnownValues};
 pub use lowered::{BoundMap, ContextUse, Function, Helper, Keys, Lowered};
 pub use note::Notes;

@@ -191,6 +191,21 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// The register that holds the address, unless the place is relative to the frame or
+    /// the context.
+    #[must_use]
+    pub const fn base(self) -> Option<Reg> {
+        match self {
+            Self::Stack { .. } | Self::Context { .. } => None,
+            Self::MapValue { base, .. }
+            | Self::Packet { base, .. }
+            | Self::Table { base, .. }
+            | Self::Checked { base, .. } => Some(base),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

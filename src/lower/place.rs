@@ -160,6 +160,22 @@ impl<'a> Places<'a> {
 
     /// The index of a map whose values can be accessed where they are.
     fn map(&mut self, id: MapId) -> Option<u16> {
+        let index = self.bind(id)?;
+        let slab = self.maps.get(usize::from(index))?.map.slab()?;
+        let has_gone = slab.is_keyed() && self.deletes.from(id);
+        (slab.is_spread() && !has_gone).then_some(index)
+    }
+
+    /// The index of the map in which the call at `pc` looks up a value, if it is always
+    /// the same one, and how keys lead to its elements.
+    pub(super) fn look_up(&mut self, pc: Pc) -> Option<(u16, Keys)> {
+        let index = self.bind(self.verified.map_of_call(pc)?)?;
+        let keys = self.maps.get(usize::from(index))?.keys;
+        Some((index, keys))
+    }
+
+    /// The index of a map that has values.
+    fn bind(&mut self, id: MapId) -> Option<u16> {
         if let Some(index) = self.map_index.get(&id) {
             return Some(*index);
         }
@@ -168,17 +184,13 @@ impl<'a> Places<'a> {
         let map = machine.map(handle)?;
         let slab = map.slab()?;
         let first = machine.value_address(handle, 0)?;
-        let span = Region::element_span(slab.value_size());
-        if !slab.is_spread() || slab.is_keyed() && self.deletes.from(id) {
-            return None;
-        }
         let index = u16::try_from(self.maps.len()).ok()?;
         self.maps.push(BoundMap {
             handle,
             map: map.clone(),
             delta: slab.values().host_address().wrapping_sub(first),
             first,
-            span,
+            span: Region::element_span(slab.value_size()),
             keys: keys_of(map.def()),
         });
         self.map_index.insert(id, index);

@@ -12,7 +12,7 @@ use crate::vm::memory::Region;
 use crate::vm::{Machine, World, maps};
 
 /// Lowers a program of this text that has these maps.
-fn lowered(text: &str, defs: &[MapDef], passes: Passes) -> Result<Lowered, LowerError> {
+pub(super) fn lowered(text: &str, defs: &[MapDef], passes: Passes) -> Result<Lowered, LowerError> {
     let mut program = Program::new("p", ProgType::Xdp, Vec::new());
     program.maps = defs.into();
     program.insns = assemble_with(text, &program).unwrap().slots;

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
-use super::known;
-use super::lowered::{Function, Helper, Lowered, Overlay};
-use super::op::{Op, Order, Target};
+use super::fuse::fuse;
+use super::known::{self, CPU};
+use super::lowered::{Function, Helper, Keys, Lowered, Overlay};
+use super::op::{Op, Order, Place, Target};
 use super::place::Places;
+use super::ranges::apply::ranges;
 use super::{LowerError, Passes};
-use crate::isa::{CallTarget, Code, Insn, Lenders, Operand, Pseudo};
+use crate::isa::{CallTarget, Code, Insn, Lenders, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
@@ -56,7 +58,7 @@ pub fn lower(
         ..
     } = lowering;
     let (maps, context) = places.into_parts();
-    Ok(Lowered {
+    let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
         ops,
@@ -66,10 +68,18 @@ pub fn lower(
         helpers,
         maps,
         context,
+        cpus: bindings.machine.world.cpus(),
         known,
         notes: Vec::new(),
         overlay: Overlay::default(),
-    })
+    };
+    if passes.contains(Passes::RANGES) {
+        ranges(&mut lowered);
+    }
+    if passes.contains(Passes::FUSE) {
+        lowered.overlay = fuse(&lowered);
+    }
+    Ok(lowered)
 }
 
 /// The instructions that become operations, and how many stand before each. What falls
@@ -233,7 +243,8 @@ impl Lowering<'_> {
             Insn::Call(CallTarget::Helper(id)) => {
                 // Also where it is not called: a run with a mock of it may not start.
                 let helper = self.helper(id)?;
-                self.known(id).unwrap_or(Op::CallHelper { helper })
+                let known = self.known(id).or_else(|| self.look_up(pc, id));
+                known.unwrap_or(Op::CallHelper { helper })
             }
             Insn::Call(CallTarget::Subprogram { .. }) => Op::CallFunction {
                 function: self.function(pc, &insn)?,
@@ -305,6 +316,26 @@ impl Lowering<'_> {
             self.known.push(which);
         }
         Some(Op::Known { which })
+    }
+
+    /// The operation for a look-up in a map that is known.
+    fn look_up(&mut self, pc: Pc, id: HelperId) -> Option<Op> {
+        if id != helpers::id::map_lookup_elem || !self.passes.contains(Passes::LOOKUP) {
+            return None;
+        }
+        let (map, keys) = self.places.look_up(pc)?;
+        if !matches!(keys, Keys::Index { .. }) && !self.known.contains(&CPU) {
+            self.known.push(CPU);
+        }
+        let key = Place::Table {
+            base: Reg::R2,
+            off: 0,
+        };
+        Some(Op::Lookup {
+            map,
+            key,
+            is_there: false,
+        })
     }
 
     /// What a 64-bit immediate with a pseudo source stands for.

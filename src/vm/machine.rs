@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::cpus::{CpuError, Seat};
@@ -32,8 +33,10 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
-    /// Memory that helpers lent to a program, by address: ring-buffer records.
-    lent: FxHashMap<u64, Lent>,
+    /// Memory that helpers lent to a program: ring-buffer records, the last one last.
+    lent: SmallVec<[Lent; 2]>,
+    /// Addresses of the `bpf_spin_lock`s that the program holds.
+    pub(super) locks: SmallVec<[u64; 1]>,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
@@ -61,6 +64,8 @@ struct LoadedMap {
     /// Where element 0 of its values is, and how many bytes of address space
     /// further the next is.
     values: Option<(Address, u64)>,
+    /// What messages call a record that a program has reserved in it.
+    record_name: Arc<str>,
 }
 
 /// A ring-buffer record that a program has reserved.
@@ -72,6 +77,8 @@ pub(super) struct Lent {
     pub record: Record,
     /// The region that the program writes to.
     region: Address,
+    /// What the program was given.
+    address: u64,
 }
 
 /// The program that runs now, as helpers need to know it.
@@ -94,7 +101,8 @@ impl Machine {
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
-            lent: FxHashMap::default(),
+            lent: SmallVec::new(),
+            locks: SmallVec::new(),
             task: None,
             outputs: Vec::new(),
             current: None,
@@ -124,7 +132,8 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
-            lent: FxHashMap::default(),
+            lent: SmallVec::new(),
+            locks: SmallVec::new(),
             task: self.task,
             outputs: Vec::new(),
             current: None,
@@ -142,6 +151,11 @@ impl Machine {
             self.seat = self.seat.take(cpu)?;
         }
         Ok(())
+    }
+
+    /// Whether no other CPU of the machine is in use.
+    pub(super) fn is_alone(&self) -> bool {
+        self.may_add("").is_ok()
     }
 
     /// Whether programs and maps can be added: no other CPU is in use.
@@ -187,6 +201,7 @@ impl Machine {
             *slot = Some(id);
         }
         self.maps.push(LoadedMap {
+            record_name: format!("ring buffer record of {name}").into(),
             map,
             handle,
             values,
@@ -272,27 +287,26 @@ impl Machine {
         area: &Arc<SharedBytes>,
         record: Record,
     ) -> Result<u64, SpaceFull> {
-        let name = self.map(map).map_or("?", |map| map.def().name.as_str());
-        let name = format!("ring buffer record of {name}");
+        let name = self.maps.get(map.index()).ok_or(SpaceFull)?;
+        let name = name.record_name.clone();
         let window = record.at..record.at + record.len;
         let region = self
             .space
             .insert(Region::window(name, area.clone(), window))?;
         let address = region.plus(record.at as u64);
-        self.lent.insert(
+        self.lent.push(Lent {
+            map,
+            record,
+            region,
             address,
-            Lent {
-                map,
-                record,
-                region,
-            },
-        );
+        });
         Ok(address)
     }
 
     /// Takes back what was lent at an address.
     pub(super) fn take_back(&mut self, address: u64) -> Option<Lent> {
-        let lent = self.lent.remove(&address)?;
+        let at = self.lent.iter().rposition(|lent| lent.address == address)?;
+        let lent = self.lent.remove(at);
         self.space.remove(lent.region);
         Some(lent)
     }
@@ -300,7 +314,7 @@ impl Machine {
     /// What programs have reserved in ring buffers and neither submitted nor
     /// discarded: the verifier lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
-        let mut addresses: Vec<_> = self.lent.keys().copied().collect();
+        let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
         addresses.sort_unstable();
         addresses.into_iter().map(|address| self.pointer(address))
     }
@@ -334,7 +348,19 @@ impl Machine {
 
     /// The program has ended: gives the event back, to be read and removed.
     pub fn leave(&mut self) -> Option<Placed> {
+        if !self.locks.is_empty() {
+            self.release_locks();
+        }
         self.current.take().map(|current| current.placed)
+    }
+
+    /// Releases what a program held that stopped at a fault: programs on other CPUs wait.
+    #[cold]
+    fn release_locks(&mut self) {
+        for lock in std::mem::take(&mut self.locks) {
+            // It was there when the lock was taken, and maps stay.
+            let _ = self.space.store(lock, 4, 0);
+        }
     }
 
     /// Bytes of the current packet, `at` bytes from where the program's `data`

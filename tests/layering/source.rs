@@ -69,6 +69,9 @@ fn lex(text: &str) -> Tokens {
             }
         } else if let Some(end) = string_end(&chars, at) {
             at = end;
+        } else if c == 'r' && peek(at + 1) == '#' {
+            // A raw identifier: its name follows.
+            at += 2;
         } else if c.is_alphabetic() || c == '_' {
             while peek(at).is_alphanumeric() || peek(at) == '_' {
                 at += 1;

@@ -9,6 +9,7 @@ use dynasmrt::aarch64::{
 };
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
+use super::features::Features;
 use super::regs::{CONSTANT, Host, LEFT, ZERO, host};
 use crate::isa::{Operand, Width, sign_extend32};
 use crate::jit::count::Counts;
@@ -47,6 +48,8 @@ pub(super) struct Emitter<'a> {
     pub lowered: &'a Lowered,
     pub counts: &'a Counts,
     pub code: VecAssembler<Aarch64Relocation>,
+    /// What the host can do.
+    pub features: Features,
     pub labels: Labels,
     /// For each operation so far where its code begins.
     pub offsets: Vec<usize>,
@@ -66,12 +69,13 @@ pub(super) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts) -> Self {
+    pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
         let mut code = VecAssembler::new(0);
         let labels = Labels::new(&mut code, lowered);
         Self {
             lowered,
             counts,
+            features,
             way_back: code.new_dynamic_label(),
             in_place: code.new_dynamic_label(),
             is_main: false,

@@ -2,9 +2,9 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
-use super::call::{WRITABLE, field};
+use super::call::WRITABLE;
 use super::emitter::{Emitter, asm};
-use super::memory::{At, Off};
+use super::memory::{At, Off, field};
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
 use crate::interp::{STRIDE, in_head};
 use crate::isa::Reg;

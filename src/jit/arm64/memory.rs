@@ -3,10 +3,11 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
-use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, SECOND, THIRD, host};
+use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, RUN, SECOND, THIRD, host};
 use crate::isa::{Operand, Reg, SignedSize, Size, Width};
 use crate::jit::labels::Stub;
-use crate::lower::{Order, Place, Target};
+use crate::jit::layout;
+use crate::lower::{Notes, Order, Place, Target};
 use crate::spec::limits::STACK_SIZE;
 
 /// Where an access goes in the host: a register and what is added to it.
@@ -23,6 +24,14 @@ pub(super) enum Off {
     Imm(i32),
     /// A register.
     Reg(Host),
+}
+
+/// A field of the run.
+pub(super) const fn field(offset: i32) -> At {
+    At {
+        base: RUN,
+        off: Off::Imm(offset),
+    }
 }
 
 /// A load or store by a form of its address that instructions have.
@@ -87,7 +96,20 @@ impl Emitter<'_> {
                     off: Off::Reg(host(base)),
                 }
             }
-            Place::Packet { base, off } | Place::Table { base, off } => {
+            // A run in machine code has a packet if its program follows packet pointers.
+            Place::Packet { base, off } => {
+                let mut address = host(base);
+                if off != 0 {
+                    self.add(FIRST, address, off.into());
+                    address = FIRST;
+                }
+                self.load_from(SECOND, field(layout::PACKET));
+                At {
+                    base: address,
+                    off: Off::Reg(SECOND),
+                }
+            }
+            Place::Table { base, off } => {
                 let mut address = host(base);
                 if off != 0 {
                     self.add(FIRST, address, off.into());
@@ -124,7 +146,7 @@ impl Emitter<'_> {
                 FIRST
             }
         };
-        if size != Size::B {
+        if size != Size::B && !self.lowered.note(op).contains(Notes::ALIGNED) {
             let (judged, mask) = (self.stub(Stub::Step(op)), u64::from(size.bytes()) - 1);
             asm!(self ; tst X(address), mask ; b.ne =>judged);
         }
@@ -157,23 +179,38 @@ impl Emitter<'_> {
         let Some(at) = self.place(op, place) else {
             return false;
         };
+        self.load_sized(size, dst, at);
+        true
+    }
+
+    /// `dst` = the bytes there, zero-extended.
+    pub(super) fn load_sized(&mut self, size: Size, dst: Host, at: At) {
         match size {
             Size::B => access!(self, size, at, ldrb, ldurb, W(dst)),
             Size::H => access!(self, size, at, ldrh, ldurh, W(dst)),
             Size::W => access!(self, size, at, ldr, ldur, W(dst)),
-            Size::Dw => self.load_from(dst, at),
+            Size::Dw => access!(self, size, at, ldr, ldur, X(dst)),
         }
-        true
+    }
+
+    /// The bytes there = the low ones of `src`.
+    pub(super) fn store_sized(&mut self, size: Size, src: Host, at: At) {
+        match size {
+            Size::B => access!(self, size, at, strb, sturb, W(src)),
+            Size::H => access!(self, size, at, strh, sturh, W(src)),
+            Size::W => access!(self, size, at, str, stur, W(src)),
+            Size::Dw => access!(self, size, at, str, stur, X(src)),
+        }
     }
 
     /// `dst` = the 8 bytes there.
     pub(super) fn load_from(&mut self, dst: Host, at: At) {
-        access!(self, Size::Dw, at, ldr, ldur, X(dst));
+        self.load_sized(Size::Dw, dst, at);
     }
 
     /// The opposite.
     pub(super) fn store_to(&mut self, src: Host, at: At) {
-        access!(self, Size::Dw, at, str, stur, X(src));
+        self.store_sized(Size::Dw, src, at);
     }
 
     /// `dst` = the bytes at `place`, their sign extended; false as of `load`.
@@ -228,12 +265,7 @@ impl Emitter<'_> {
             Width::W32
         };
         let src = self.operand(src, width, THIRD);
-        match size {
-            Size::B => access!(self, size, at, strb, sturb, W(src)),
-            Size::H => access!(self, size, at, strh, sturh, W(src)),
-            Size::W => access!(self, size, at, str, stur, W(src)),
-            Size::Dw => self.store_to(src, at),
-        }
+        self.store_sized(size, src, at);
         true
     }
 }

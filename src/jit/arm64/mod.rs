@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `regs` | what the host's registers hold |
 //! | `emitter` | the code so far, constants, what is put off and how far branches reach |
+//! | `features` | what not every host can do |
 //! | `translate` | from operations to code |
 //! | `alu` | arithmetic |
 //! | `divide` | division and remainder |
 //! | `memory` | places, loads, stores |
 //! | `atomic` | read-modify-write |
+//! | `lookup` | look-ups in maps |
 //! | `branch` | jumps, and the count of instructions on them |
 //! | `call` | helpers, functions, tail calls, operations without code of their own |
 //! | `frame` | entering and leaving functions |
@@ -34,11 +36,14 @@ mod branch;
 mod call;
 mod divide;
 mod emitter;
+mod features;
 mod frame;
+mod lookup;
 mod memory;
 mod regs;
 #[cfg(test)]
 mod tests;
 mod translate;
 
+pub(super) use features::Features;
 pub(super) use translate::emit;

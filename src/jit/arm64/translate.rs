@@ -3,21 +3,27 @@
 use dynasmrt::DynasmLabelApi;
 
 use super::emitter::{Emitter, asm};
+use super::features::Features;
 use super::regs::host;
+use crate::isa::Width;
 use crate::jit::count::Counts;
 use crate::jit::emitted::Emitted;
-use crate::lower::{Lowered, Op, Target};
+use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
 const MOST: usize = 1 << 22;
 
 /// The code of a program, which begins with the way from Rust into its functions.
-pub(in crate::jit) fn emit(lowered: &Lowered, counts: &Counts) -> Option<Emitted> {
+pub(in crate::jit) fn emit(
+    lowered: &Lowered,
+    counts: &Counts,
+    features: Features,
+) -> Option<Emitted> {
     let ops = lowered.ops();
     if ops.len() > MOST {
         return None;
     }
-    let mut emitter = Emitter::new(lowered, counts);
+    let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.labels.ends;
     let ways = emitter.ways_in(lowered.functions().first()?);
     emitter.shared_step();
@@ -53,6 +59,14 @@ pub(in crate::jit) fn emit(lowered: &Lowered, counts: &Counts) -> Option<Emitted
 impl Emitter<'_> {
     /// The code of an operation, and of what leads from it to the next.
     fn op(&mut self, at: Target, op: Op) {
+        let note = self.lowered.note(at);
+        if note.contains(Notes::NO_EFFECT) {
+            return self.take(self.counts.edge(at, at + 1));
+        }
+        let narrowed = |width| match note.contains(Notes::NARROW) {
+            true => Width::W32,
+            false => width,
+        };
         let mut has_code = true;
         match op {
             Op::Alu {
@@ -60,14 +74,14 @@ impl Emitter<'_> {
                 width,
                 dst,
                 src,
-            } => self.alu(op, width, host(dst), host(dst), src),
+            } => self.alu(op, narrowed(width), host(dst), host(dst), src),
             Op::MovSx {
                 width,
                 from,
                 dst,
                 src,
-            } => self.movsx(width, from, dst, src),
-            Op::Neg { width, dst } => self.neg(width, dst),
+            } => self.movsx(narrowed(width), from, dst, src),
+            Op::Neg { width, dst } => self.neg(narrowed(width), dst),
             Op::Endian { op, size, dst } => self.endian(op, size, dst),
             Op::LoadImm { dst, value } => self.constant(host(dst), value),
             Op::Load {
@@ -90,9 +104,11 @@ impl Emitter<'_> {
                 src,
             } => has_code = self.atomic(at, op, width, place, src),
             Op::LoadPointer { size, dst, off } => self.load_pointer(at, size, dst, off),
-            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
-                has_code = false;
+            Op::Lookup { map, key, is_there } => {
+                has_code = self.look_up(at, map, key, is_there);
             }
+            Op::Known { which } => self.known(which),
+            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
@@ -100,7 +116,7 @@ impl Emitter<'_> {
                 dst,
                 src,
                 target,
-            } => self.jump_if(at, op, width, (dst, src), target),
+            } => self.jump_if(at, op, narrowed(width), (dst, src), target),
             // What they lead to is in the count already.
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),

@@ -1,6 +1,9 @@
 //! Loops, locks and the way that a program takes.
 
+use std::time::{Duration, Instant};
+
 use super::super::fault::HelperProblem;
+use super::super::memory::AccessKind;
 use super::call::Call;
 use crate::spec::limits;
 use crate::util::Errno;
@@ -36,25 +39,59 @@ pub(super) fn loop_(call: &mut Call<'_>) -> Result {
     Ok(count.into())
 }
 
-/// One program runs at a time: a lock that is held is held by this one.
+/// How long a program waits for one on another CPU. The kernel waits for ever; here a
+/// test goes on.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the lock is looked at before other threads are let run.
+const SPINS: u32 = 64;
+
+/// Takes the lock, a word that is 1 while a program on some CPU holds it. A program that
+/// holds it already, or that is alone, would wait for itself.
 pub(super) fn spin_lock(call: &mut Call<'_>) -> Result {
-    set_lock(
-        call,
-        1,
-        "the lock is held already: this program waits for itself",
-    )
+    let at = call.arg(1);
+    let mut since = None;
+    for turn in 0u32.. {
+        if swap_lock(call, 1)? == 0 {
+            call.machine.locks.push(at);
+            break;
+        }
+        if call.machine.locks.contains(&at) || call.machine.is_alone() {
+            let problem = "the lock is held already: this program waits for itself";
+            return Err(HelperProblem::Other(problem.into()));
+        }
+        if turn < SPINS {
+            std::hint::spin_loop();
+            continue;
+        }
+        if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            let problem = "another CPU has not released the lock for 10 seconds";
+            return Err(HelperProblem::Other(problem.into()));
+        }
+        std::thread::yield_now();
+    }
+    Ok(0)
 }
 
 pub(super) fn spin_unlock(call: &mut Call<'_>) -> Result {
-    set_lock(call, 0, "the lock is not held")
+    let at = call.arg(1);
+    let held = call.machine.locks.iter().position(|held| *held == at);
+    match held {
+        Some(held) => {
+            call.machine.locks.remove(held);
+            swap_lock(call, 0).map(|_| 0)
+        }
+        // Access comes first: what is no lock is no lock that is not held.
+        None => {
+            call.check(1, 4, AccessKind::Atomic)?;
+            Err(HelperProblem::Other("the lock is not held".into()))
+        }
+    }
 }
 
-fn set_lock(call: &mut Call<'_>, held: u64, problem: &'static str) -> Result {
+/// What the lock's word was before it became this.
+fn swap_lock(call: &Call<'_>, held: u64) -> Result {
     let old = call.machine.space.update(call.arg(1), 4, |_| held);
-    match old.map_err(|fault| HelperProblem::Access { arg: 1, fault })? {
-        old if old == held => Err(HelperProblem::Other(problem.into())),
-        _ => Ok(0),
-    }
+    old.map_err(|fault| HelperProblem::Access { arg: 1, fault })
 }
 
 #[cfg(test)]
@@ -99,5 +136,19 @@ mod tests {
         assert_eq!(bench.call(id::spin_unlock, [lock]), Ok(0));
         assert!(bench.call(id::spin_lock, [lock + 6]).is_err());
         assert!(bench.call(id::spin_lock, [0]).is_err());
+        assert!(bench.call(id::spin_unlock, [lock]).is_err());
+        let problem = bench.call(id::spin_unlock, [0]).unwrap_err();
+        assert!(matches!(problem, HelperProblem::Access { .. }));
+    }
+
+    /// As after a fault: the next program must not wait for one that is gone.
+    #[test]
+    fn a_program_that_ends_holds_no_lock() {
+        let mut bench = Bench::new();
+        let lock = bench.memory(&[0; 8]);
+        assert_eq!(bench.call(id::spin_lock, [lock]), Ok(0));
+        bench.machine.leave();
+        assert_eq!(bench.bytes(lock, 4), [0; 4]);
+        assert_eq!(bench.call(id::spin_lock, [lock]), Ok(0));
     }
 }

@@ -1,6 +1,6 @@
 //! Arrays of programs to tail-call (`prog_array_map_ops`, `kernel/bpf/arraymap.c`).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::handle::ProgramHandle;
 use super::base::Base;
@@ -14,25 +14,24 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct ProgArray {
     base: Base,
-    slots: Mutex<Vec<Option<ProgramHandle>>>,
+    /// For each slot the program's handle, plus 1; 0 where it is empty.
+    slots: Box<[AtomicU32]>,
 }
 
 impl ProgArray {
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
         Self {
             base: Base::new(def, cpus),
-            slots: Mutex::new(vec![None; def.max_entries as usize]),
+            slots: (0..def.max_entries).map(|_| AtomicU32::new(0)).collect(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<ProgramHandle>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The program in a slot; `None` where it is empty or there is no such slot.
     #[must_use]
     pub fn get(&self, index: u32) -> Option<ProgramHandle> {
-        self.lock().get(index as usize).copied().flatten()
+        let slot = self.slots.get(index as usize)?;
+        let handle = slot.load(Ordering::Relaxed).checked_sub(1);
+        handle.map(ProgramHandle)
     }
 
     /// Puts a program into a slot.
@@ -41,9 +40,9 @@ impl ProgArray {
     /// `E2BIG` past the end, `EPERM` where user space may not write.
     pub fn set(&self, index: u32, program: ProgramHandle) -> Result<(), Errno> {
         self.base.user_writes()?;
-        let mut slots = self.lock();
-        let slot = slots.get_mut(index as usize).ok_or(Errno::E2BIG)?;
-        *slot = Some(program);
+        let slot = self.slots.get(index as usize).ok_or(Errno::E2BIG)?;
+        let handle = program.0.checked_add(1).ok_or(Errno::EBADF)?;
+        slot.store(handle, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -70,9 +69,11 @@ impl Map for ProgArray {
 
     fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
         let index = Base::index(key)? as usize;
-        let mut slots = self.lock();
-        let slot = slots.get_mut(index).ok_or(Errno::E2BIG)?;
-        slot.take().map(drop).ok_or(Errno::ENOENT)
+        let slot = self.slots.get(index).ok_or(Errno::E2BIG)?;
+        match slot.swap(0, Ordering::Relaxed) {
+            0 => Err(Errno::ENOENT),
+            _ => Ok(()),
+        }
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {

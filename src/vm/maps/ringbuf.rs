@@ -10,7 +10,8 @@
 //! that reaches over its end is one piece. Here the area has twice its size, and
 //! such a record simply reaches into the second half.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::memory::SharedBytes;
 use super::base::Base;
@@ -20,25 +21,27 @@ use crate::spec::{RingbufFlags, UpdateFlags, limits};
 use crate::util::Errno;
 
 /// `BPF_MAP_TYPE_RINGBUF`.
+///
+/// As in the kernel producers take a lock to reserve, and none to commit. Any thread may
+/// consume; there is one consumer at a time.
 #[derive(Debug)]
 pub struct RingBuf {
     base: Base,
     /// Bytes of data, a power of two.
     size: u64,
     area: Arc<SharedBytes>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Where the consumer reads next.
-    consumer: u64,
-    /// Where the next record will be.
-    producer: u64,
-    /// The oldest record that may still be being written.
-    pending: u64,
+    /// Where the consumer reads next. Whoever sees it further has the bytes before it for
+    /// himself.
+    consumer: AtomicU64,
+    /// Where the next record will be. Whoever sees it further sees the headers before it.
+    producer: AtomicU64,
+    /// Held by a producer that reserves: the oldest record that may still be being
+    /// written.
+    pending: Mutex<u64>,
+    /// Held by the consumer.
+    consuming: Mutex<()>,
     /// Times that a sleeping consumer was woken.
-    wakeups: u64,
+    wakeups: AtomicU64,
 }
 
 /// A record that a producer has reserved: where its data is in the area.
@@ -66,12 +69,12 @@ impl RingBuf {
             base: Base::new(def, cpus),
             size,
             area: Arc::new(SharedBytes::zeroed(def.max_entries as usize * 2)),
-            state: Mutex::new(State::default()),
+            consumer: AtomicU64::new(0),
+            producer: AtomicU64::new(0),
+            pending: Mutex::new(0),
+            consuming: Mutex::new(()),
+            wakeups: AtomicU64::new(0),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The data area; records lie in it as [`Record`] says.
@@ -85,11 +88,13 @@ impl RingBuf {
         usize::try_from(position & (self.size - 1)).unwrap_or_default()
     }
 
-    /// The first word of the header at a position. Whoever sees a committed
-    /// record in it sees the record's data, too.
+    /// The first half of the header at a position. Whoever sees a committed record in it
+    /// sees the record's data, too, and is in one order with the positions.
     fn header(&self, position: u64) -> u64 {
-        let at = self.offset(position);
-        self.area.update(at, 4, |header| header).unwrap_or(BUSY)
+        let word = self.area.word(self.offset(position) / 8);
+        word.map_or(BUSY, |word| {
+            u64::from_le(word.load(Ordering::SeqCst)) & u64::from(u32::MAX)
+        })
     }
 
     /// Reserves a record of `size` bytes, to be committed; `None` where there is
@@ -99,25 +104,29 @@ impl RingBuf {
         if size > u64::from(limits::RINGBUF_MAX_RECORD) || span(size) > self.size {
             return None;
         }
-        let mut state = self.lock();
-        while state.pending < state.producer {
-            let header = self.header(state.pending);
+        let consumer = self.consumer.load(Ordering::Acquire);
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only who holds the lock changes it.
+        let producer = self.producer.load(Ordering::Relaxed);
+        while *pending < producer {
+            let header = self.header(*pending);
             if header & BUSY != 0 {
                 break;
             }
-            state.pending += span(header);
+            *pending += span(header);
         }
         // One byte stays free, so that a full ring differs from an empty one.
-        let end = state.producer + span(size);
+        let end = producer + span(size);
         let mask = self.size - 1;
-        if end - state.consumer > mask || end - state.pending > mask {
+        if end - consumer > mask || end - *pending > mask {
             return None;
         }
-        let at = self.offset(state.producer);
-        self.area.store(at, 4, size | BUSY)?;
-        self.area
-            .store(at + 4, 4, at as u64 / u64::from(limits::PAGE_SIZE))?;
-        state.producer = end;
+        let at = self.offset(producer);
+        let page = at as u64 / u64::from(limits::PAGE_SIZE);
+        let header = size | BUSY | page << 32;
+        let word = self.area.word(at / 8)?;
+        word.store(header.to_le(), Ordering::Relaxed);
+        self.producer.store(end, Ordering::Release);
         Some(Record {
             at: at + limits::RINGBUF_HEADER as usize,
             len: usize::try_from(size).ok()?,
@@ -130,12 +139,18 @@ impl RingBuf {
     pub fn commit(&self, record: Record, flags: RingbufFlags, discard: bool) -> bool {
         let at = record.at.saturating_sub(limits::RINGBUF_HEADER as usize);
         let flag = if discard { DISCARD } else { 0 };
-        self.area.update(at, 4, |header| header & !BUSY | flag);
-        let mut state = self.lock();
-        let caught_up = self.offset(state.consumer) == at;
+        if let Some(word) = self.area.word(at / 8) {
+            let header = u64::from_le(word.load(Ordering::Relaxed)) & !BUSY | flag;
+            // The consumer writes its position and reads the header, we the other way
+            // round: one of the two sees the other.
+            word.swap(header.to_le(), Ordering::SeqCst);
+        }
+        let caught_up = self.offset(self.consumer.load(Ordering::SeqCst)) == at;
         let wakes = flags.contains(RingbufFlags::FORCE_WAKEUP)
             || caught_up && !flags.contains(RingbufFlags::NO_WAKEUP);
-        state.wakeups += u64::from(wakes);
+        if wakes {
+            self.wakeups.fetch_add(1, Ordering::Relaxed);
+        }
         wakes
     }
 
@@ -143,18 +158,20 @@ impl RingBuf {
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
-        let mut state = self.lock();
-        while state.consumer < state.producer {
-            let header = self.header(state.consumer);
+        let _guard = self.consuming.lock();
+        let mut consumer = self.consumer.load(Ordering::Relaxed);
+        while consumer < self.producer.load(Ordering::Acquire) {
+            let header = self.header(consumer);
             if header & BUSY != 0 {
                 break;
             }
             if header & DISCARD == 0 {
-                let at = self.offset(state.consumer) + limits::RINGBUF_HEADER as usize;
+                let at = self.offset(consumer) + limits::RINGBUF_HEADER as usize;
                 let len = usize::try_from(header).unwrap_or_default();
                 records.extend(self.area.copy(at, len));
             }
-            state.consumer += span(header);
+            consumer += span(header);
+            self.consumer.store(consumer, Ordering::SeqCst);
         }
         records
     }
@@ -168,26 +185,27 @@ impl RingBuf {
     /// Where the consumer reads next, in bytes since the beginning.
     #[must_use]
     pub fn consumer_position(&self) -> u64 {
-        self.lock().consumer
+        self.consumer.load(Ordering::Acquire)
     }
 
     /// Where the next record will be, in bytes since the beginning.
     #[must_use]
     pub fn producer_position(&self) -> u64 {
-        self.lock().producer
+        self.producer.load(Ordering::Acquire)
     }
 
     /// Bytes between the two positions, records that are being written included.
     #[must_use]
     pub fn available(&self) -> u64 {
-        let state = self.lock();
-        state.producer - state.consumer
+        // The consumer is never ahead; it must not be read later.
+        let consumer = self.consumer_position();
+        self.producer_position() - consumer
     }
 
     /// How often a consumer that sleeps in `epoll_wait` has been woken.
     #[must_use]
     pub fn wakeups(&self) -> u64 {
-        self.lock().wakeups
+        self.wakeups.load(Ordering::Relaxed)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Maps against the kernel's rules, and against plain Rust models of them.
 
 mod create;
+mod index;
 mod model;
 mod records;
 mod special;
+mod threads;
 
 use std::sync::Arc;
 

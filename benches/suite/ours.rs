@@ -1,0 +1,69 @@
+//! Our three engines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bpflab::Vm;
+use bpflab::harness::EngineKind;
+use bpflab::vm::events::Event;
+use bpflab::vm::{ProgramHandle, World};
+
+use super::engine::{Absent, Engine, Loaded};
+use super::programs::Program;
+
+/// One of them.
+#[derive(Debug)]
+pub struct Ours(pub EngineKind);
+
+/// A program in a machine of ours.
+pub struct Running {
+    pub vm: Vm,
+    handle: ProgramHandle,
+    event: Event,
+}
+
+impl Ours {
+    /// Makes a program ready in a machine of its own.
+    pub fn running(&self, program: &Program) -> Result<Running, Absent> {
+        let linux = Arc::new(program.linux());
+        let mut vm = Vm::with_world(World::default());
+        vm.set_engine(self.0);
+        vm.set_budget(u64::MAX);
+        let loaded = vm.load_programs(&linux.maps.clone(), vec![linux]);
+        let handle = loaded.map_err(|error| error.to_string())?[0];
+        let verdict = vm.verdict(program.name).expect("it is there");
+        assert!(verdict.accepted, "{}: {}", program.name, verdict.message);
+        if vm.engine_of_handle(handle) != self.0 {
+            return Err(format!("{} does not run here", self.0));
+        }
+        let event = Event::packet(program.packet());
+        Ok(Running { vm, handle, event })
+    }
+}
+
+impl Running {
+    /// The same program, on the same maps, on another CPU.
+    pub fn on_cpu(&self, cpu: u32) -> Self {
+        Self {
+            vm: self.vm.cpu(cpu).expect("it is free"),
+            handle: self.handle,
+            event: self.event.clone(),
+        }
+    }
+}
+
+impl Engine for Ours {
+    fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
+        Ok(Box::new(self.running(program)?))
+    }
+}
+
+impl Loaded for Running {
+    fn run(&mut self, times: u32) -> (Duration, u32) {
+        let repeated = self.vm.run_repeatedly(self.handle, &self.event, times);
+        let repeated = repeated.expect("it runs");
+        assert!(repeated.fault.is_none(), "{:?}", repeated.fault);
+        let last = repeated.outcome.runs.last().expect("one at least");
+        (repeated.elapsed, last.returned())
+    }
+}

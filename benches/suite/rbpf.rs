@@ -1,0 +1,90 @@
+//! The `rbpf` crate: an interpreter that checks memory, and machine code that doesn't.
+
+#![expect(
+    unsafe_code,
+    reason = "its machine code is not checked, and it wants to keep memory"
+)]
+
+use std::time::{Duration, Instant};
+
+use super::engine::{Absent, Engine, Loaded, low32};
+use super::programs::Program;
+
+/// Its interpreter or its JIT.
+#[derive(Debug)]
+pub struct Rbpf {
+    pub is_jit: bool,
+}
+
+/// A program of its own machine.
+struct Running {
+    vm: ::rbpf::EbpfVmRaw<'static>,
+    memory: &'static mut [u8],
+    is_jit: bool,
+}
+
+impl Engine for Rbpf {
+    fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
+        let bytes = program
+            .flat()
+            .ok_or("it has no maps, and helpers of its own only")?;
+        // The machine borrows them; a benchmark has few.
+        let code: &'static [u8] = bytes.leak();
+        let memory = aligned(&(program.input)());
+        #[cfg_attr(
+            not(target_arch = "x86_64"),
+            expect(unused_mut, reason = "only its JIT does")
+        )]
+        let mut vm = ::rbpf::EbpfVmRaw::new(Some(code)).map_err(|error| error.to_string())?;
+        if self.is_jit {
+            #[cfg(not(target_arch = "x86_64"))]
+            return Err("it makes code for x86-64 only".to_owned());
+            #[cfg(target_arch = "x86_64")]
+            vm.jit_compile().map_err(|error| error.to_string())?;
+        }
+        Ok(Box::new(Running {
+            vm,
+            memory,
+            is_jit: self.is_jit,
+        }))
+    }
+}
+
+/// The bytes, at an address that is a multiple of 8.
+fn aligned(bytes: &[u8]) -> &'static mut [u8] {
+    let words = vec![0_u64; bytes.len().div_ceil(8)].leak();
+    let memory = zerocopy::IntoBytes::as_mut_bytes(words);
+    memory[..bytes.len()].copy_from_slice(bytes);
+    &mut memory[..bytes.len()]
+}
+
+impl Running {
+    fn once(&mut self) -> u64 {
+        let (start, length) = (self.memory.as_mut_ptr(), self.memory.len());
+        // The machine asks for memory that it may keep; it has it for the run only.
+        // SAFETY: the memory is never freed, and nothing else uses it during a run.
+        let memory: &'static mut [u8] = unsafe { std::slice::from_raw_parts_mut(start, length) };
+        if !self.is_jit {
+            return self.vm.execute_program(memory).expect("it runs");
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("there is no code for this host");
+        // SAFETY: our programs stay within their memory: the interpreter, which checks,
+        // ran them to the end.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            self.vm.execute_program_jit(memory).expect("it runs")
+        }
+    }
+}
+
+impl Loaded for Running {
+    fn run(&mut self, times: u32) -> (Duration, u32) {
+        let mut last = 0;
+        let start = Instant::now();
+        for _ in 0..times {
+            last = std::hint::black_box(self.once());
+        }
+        (start.elapsed(), low32(last))
+    }
+}

@@ -1,0 +1,146 @@
+//! The table of `docs/benchmarks.md`, in Markdown:
+//!
+//! ```text
+//! cargo bench --bench table                      all of it, some three minutes
+//! cargo bench --bench table -- --quick           fewer and shorter samples
+//! cargo bench --bench table -- sum fnv           only these programs
+//! ```
+
+mod measure;
+mod rows;
+#[allow(dead_code, reason = "each target uses a part of it")]
+mod suite;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use measure::host::Host;
+use measure::{Effort, Row};
+use rows::goals::{HEADING, number};
+use rows::programs::Rows;
+use suite::columns::Column;
+use suite::engine::Engine;
+use suite::programs::{Group, PROGRAMS};
+
+fn main() {
+    // Cargo adds `--bench`.
+    let words: Vec<_> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
+    let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.starts_with("--"));
+    let quick = options.iter().any(|option| *option == "--quick");
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let known = |name: &&String| PROGRAMS.iter().any(|program| program.name == **name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+        eprintln!(
+            "error: no program '{unknown}'; there are {}",
+            all.join(", ")
+        );
+        std::process::exit(2);
+    }
+    println!("{}", Host::this());
+    let engines: Vec<_> = Column::ALL.into_iter().map(Column::engine).collect();
+    let table = programs(&engines, &names, effort);
+    println!("{}", times(&table));
+    println!("{}", ratios(&table));
+    let absent = absences(&table);
+    println!("{absent}");
+    let mut figures = Rows(&table).figures();
+    if names.is_empty() {
+        let compiled = rows::compile::measure(effort);
+        figures.extend(rows::compile::figures(&compiled));
+        figures.push(rows::loading::figure(effort));
+        figures.push(rows::events::figure(effort));
+        println!("{}", rows::compile::table(&compiled));
+        println!("{}", rows::threads::table(effort));
+    }
+    print!("{HEADING}");
+    for figure in figures
+        .iter()
+        .filter(|figure| names.is_empty() || figure.measured.is_some())
+    {
+        print!("{figure}");
+    }
+}
+
+/// Measures the programs, all or those named; the empty one always.
+fn programs(engines: &[Box<dyn Engine>], names: &[&String], effort: Effort) -> Vec<Row> {
+    let wanted = PROGRAMS.iter().filter(|program| {
+        let is_named = names.iter().any(|name| *name == program.name);
+        names.is_empty() || is_named || program.group == Group::Empty
+    });
+    let rows = wanted.map(|program| {
+        eprintln!("{}", program.title);
+        Row::measure(program, engines, effort)
+    });
+    rows.collect()
+}
+
+/// A heading with the engines, and a row of what they check.
+fn heading(first: &str, columns: &[Column]) -> String {
+    let titles: Vec<_> = columns.iter().map(|column| column.title()).collect();
+    let rule = "--:|".repeat(columns.len());
+    format!("| {first} | {} |\n|---|{rule}\n", titles.join(" | "))
+}
+
+/// Nanoseconds of a run.
+fn times(table: &[Row]) -> String {
+    let mut text = heading("ns a run", &Column::ALL);
+    let checks = Column::ALL.map(Column::checks_memory);
+    let _ = writeln!(text, "| *checks memory* | *{}* |", checks.join("* | *"));
+    for row in table {
+        let cell = |column| row.ns(column).map_or("–".to_owned(), number);
+        let cells = Column::ALL.map(cell);
+        let _ = writeln!(text, "| {} | {} |", row.program.title, cells.join(" | "));
+    }
+    text
+}
+
+/// The ratios that matter.
+fn ratios(table: &[Row]) -> String {
+    use Column::{Checked, Interp, Jit, Kernel, Native, RbpfInterp, RbpfJit, SbpfInterp, SbpfJit};
+    const RATIOS: &[(Column, Column)] = &[
+        (Jit, Kernel),
+        (Jit, Native),
+        (Interp, Kernel),
+        (RbpfInterp, Interp),
+        (SbpfInterp, Interp),
+        (RbpfJit, Jit),
+        (SbpfJit, Jit),
+        (Checked, Interp),
+    ];
+    let title = |(of, to): &(Column, Column)| format!("{} / {}", of.title(), to.title());
+    let titles: Vec<_> = RATIOS.iter().map(title).collect();
+    let rule = "--:|".repeat(RATIOS.len());
+    let mut text = format!("| ratio of times | {} |\n|---|{rule}\n", titles.join(" | "));
+    for row in table {
+        let cell = |(of, to): &(Column, Column)| row.ratio(*of, *to).map_or("–".to_owned(), number);
+        let cells: Vec<_> = RATIOS.iter().map(cell).collect();
+        let _ = writeln!(text, "| {} | {} |", row.program.title, cells.join(" | "));
+    }
+    text
+}
+
+/// Why some cells are empty.
+fn absences(table: &[Row]) -> String {
+    let mut why: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for row in table {
+        for column in Column::ALL {
+            if let Err(absent) = row.ns(column) {
+                why.entry((column.title(), absent))
+                    .or_default()
+                    .push(row.program.title);
+            }
+        }
+    }
+    let lines = why.iter().map(|((column, absent), programs)| {
+        let programs = match programs.len() == table.len() {
+            true => "all".to_owned(),
+            false => programs.join(", "),
+        };
+        format!("- {column}, {programs}: not available here: {absent}\n")
+    });
+    lines.collect()
+}

@@ -1,0 +1,102 @@
+//! What operations read and write: registers, and the frame by way of pointers.
+
+use super::lowered::Helper;
+use super::op::{Op, Place};
+use crate::isa::{AluOp, Operand, Reg, RegSet};
+use crate::spec::helpers::{self, ArgKind, Effects, TypeFlags};
+
+/// The registers that an operation reads, and those that it writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effect {
+    pub reads: RegSet,
+    pub writes: RegSet,
+}
+
+/// What an operation does to registers. The verifier lets nobody read r1 to r5 after a
+/// call; what the kernel, and so it, calls unreadable counts as written.
+pub(super) fn effect(op: Op) -> Effect {
+    let none = RegSet::EMPTY;
+    let one = |reg: Reg| RegSet::of(&[reg]);
+    let operand = |operand: Operand| operand.reg().map_or(none, one);
+    let base = |place: Place| place.base().map_or(none, one);
+    let (reads, writes) = match op {
+        Op::Alu {
+            op: AluOp::Mov,
+            dst,
+            src,
+            ..
+        } => (operand(src), one(dst)),
+        Op::Alu { dst, src, .. } => (one(dst).union(operand(src)), one(dst)),
+        Op::MovSx { dst, src, .. } => (one(src), one(dst)),
+        Op::Neg { dst, .. } | Op::Endian { dst, .. } => (one(dst), one(dst)),
+        Op::LoadImm { dst, .. } | Op::LoadPointer { dst, .. } => (none, one(dst)),
+        Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => (base(place), one(dst)),
+        Op::Store { place, src, .. } => (base(place).union(operand(src)), none),
+        Op::Atomic { op, place, src, .. } => {
+            let reads = base(place).union(one(src));
+            if op.compares() {
+                (reads.union(one(Reg::R0)), one(Reg::R0))
+            } else if op.fetches() {
+                (reads, one(src))
+            } else {
+                (reads, none)
+            }
+        }
+        // It is over where there are no bytes; r6 holds the context for the kernel only.
+        Op::LoadPacket { index, .. } => (index.map_or(none, one), RegSet::CALLER_SAVED),
+        Op::Jump { .. } | Op::MayGoto { .. } => (none, none),
+        Op::JumpIf { dst, src, .. } => (one(dst).union(operand(src)), none),
+        Op::CallHelper { .. } | Op::CallFunction { .. } | Op::TailCall => {
+            (RegSet::arguments(5), RegSet::CALLER_SAVED)
+        }
+        Op::Lookup { key, .. } => (base(key), RegSet::CALLER_SAVED),
+        Op::Known { .. } => (none, one(Reg::R0)),
+        Op::Exit => (one(Reg::R0), none),
+    };
+    Effect { reads, writes }
+}
+
+/// The registers that an operation writes.
+pub(super) fn writes(op: Op) -> RegSet {
+    effect(op).writes
+}
+
+/// Whether a call may write to the caller's frame through its arguments.
+pub(super) fn may_write_frame(op: Op, helpers: &[Helper]) -> bool {
+    match op {
+        Op::CallHelper { helper } => {
+            let helper = helpers.get(usize::from(helper));
+            helper.is_none_or(|helper| !only_reads(helper))
+        }
+        Op::CallFunction { .. } => true,
+        // Where it comes back, nothing has happened.
+        _ => false,
+    }
+}
+
+/// Whether a helper writes nothing through any argument, and calls nobody who might.
+pub(super) fn only_reads(helper: &Helper) -> bool {
+    let Some(helper) = helpers::helper(helper.id) else {
+        return false;
+    };
+    let reads = |arg: &helpers::Arg| match arg.kind {
+        ArgKind::ConstMapPtr
+        | ArgKind::PtrToMapKey
+        | ArgKind::ConstSize
+        | ArgKind::ConstSizeOrZero
+        | ArgKind::ConstAllocSizeOrZero
+        | ArgKind::PtrToCtx
+        | ArgKind::PtrToRingbufMem
+        | ArgKind::PtrToConstStr
+        | ArgKind::Anything => true,
+        ArgKind::PtrToMapValue | ArgKind::PtrToMem => !arg
+            .flags
+            .intersects(TypeFlags::MEM_UNINIT | TypeFlags::MEM_WRITE),
+        _ => false,
+    };
+    !helper.effects.intersects(Effects::CALLS_BACK)
+        && helper
+            .prototypes
+            .iter()
+            .all(|prototype| prototype.args.iter().all(reads))
+}

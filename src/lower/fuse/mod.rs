@@ -1,0 +1,81 @@
+//! Which operations may be executed as one.
+//!
+//! | file | what |
+//! |---|---|
+//! | `fused` | what several operations are as one, and by which law |
+//! | `window` | the operations from one on, into which nothing jumps, and what is dead after them |
+//! | `arithmetic` | moves, shifts and their like |
+//! | `access` | loads with what is done with the number |
+//! | `branch` | what ends in a branch |
+
+mod access;
+mod arithmetic;
+mod branch;
+mod fused;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use fused::{Branch, Fused, Source};
+
+use super::lowered::{Lowered, Overlay};
+use super::op::Op;
+use window::Window;
+
+/// Finds what may be executed as one. The longest is taken, from the start on; they don't
+/// overlap.
+pub(super) fn fuse(program: &Lowered) -> Overlay {
+    let leads = leads(program);
+    let mut overlay = Overlay::default();
+    let mut at = 0;
+    while let Some(op) = program.ops.get(at as usize) {
+        let window = Window::at(program, &leads, at);
+        let Some((fused, n)) = found(*op, &window) else {
+            at += 1;
+            continue;
+        };
+        overlay.index.resize(program.ops.len(), 0);
+        overlay.fused.push((fused, n));
+        let number = u32::try_from(overlay.fused.len()).unwrap_or(0);
+        if let Some(index) = overlay.index.get_mut(at as usize) {
+            *index = number;
+        }
+        at += u32::from(n);
+    }
+    overlay
+}
+
+/// What the operations from this one on are, and how many.
+fn found(first: Op, window: &Window<'_>) -> Option<(Fused, u8)> {
+    match first {
+        Op::Alu { .. } => {
+            let select = branch::select(window);
+            let branch = || branch::after_arithmetic(window);
+            let load = || access::indexed(window);
+            let found = select.or_else(load).or_else(branch);
+            found.or_else(|| arithmetic::arithmetic(window))
+        }
+        Op::Load { .. } => branch::after_load(window).or_else(|| access::access(window)),
+        Op::JumpIf { .. } => branch::select(window).or_else(|| branch::over_jump(window)),
+        _ => None,
+    }
+}
+
+/// For each operation whether something else than the one before leads to it.
+fn leads(program: &Lowered) -> Vec<bool> {
+    let mut leads = vec![false; program.ops.len()];
+    let mut lead = |at: u32| {
+        if let Some(leads) = leads.get_mut(at as usize) {
+            *leads = true;
+        }
+    };
+    for function in &program.functions {
+        lead(function.entry);
+    }
+    for op in &program.ops {
+        if let Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target } = op {
+            lead(*target);
+        }
+    }
+    leads
+}

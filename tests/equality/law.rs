@@ -1,0 +1,87 @@
+//! A law for programs made up: it holds for each of them, or the shortest that breaks it
+//! is told.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bpflab::compare::Subject;
+use bpflab::r#gen::{Choices, Options, make};
+use bpflab::isa::disassemble;
+use bpflab::program::Program;
+use bpflab::verifier::{self, verify};
+use proptest::collection::vec;
+use proptest::prelude::any;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use super::tally::Tally;
+
+/// Bytes that decide on a program, at most.
+const CHOICES: usize = 900;
+
+/// A number in the environment.
+fn setting<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
+    let given = std::env::var(name).ok();
+    given.map_or(otherwise, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number"))
+    })
+}
+
+/// Holds a law on so many programs that the verifier accepts.
+pub fn hold(
+    what: &'static str,
+    count: u32,
+    options: Options,
+    mut law: impl FnMut(&mut Tally, &Subject) -> Result<(), String>,
+) -> Tally {
+    let tally = RefCell::new(Tally::new(what));
+    let law = RefCell::new(&mut law);
+    let config = Config {
+        cases: setting("BPFLAB_RANDOM_COUNT", count),
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&setting("BPFLAB_SEED", 1u64).to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let result =
+        TestRunner::new_with_rng(config, rng).run(&vec(any::<u8>(), 0..CHOICES), |bytes| {
+            let made = make(&mut Choices::new(bytes), options);
+            let mut tally = tally.borrow_mut();
+            tally.made += 1;
+            tally.masked += made.masked;
+            if let Some(why) = refused(&made.programs) {
+                *tally.refused.entry(why).or_default() += 1;
+                return Ok(());
+            }
+            let subject = Subject::new(made.programs, made.input);
+            (law.borrow_mut())(&mut tally, &subject).map_err(TestCaseError::fail)
+        });
+    if let Err(error) = result {
+        match error {
+            TestError::Fail(why, bytes) => {
+                let made = make(&mut Choices::new(bytes.clone()), options);
+                panic!("{why}\n{}\nmade from {bytes:?}", text(&made.programs));
+            }
+            abort => panic!("{abort}"),
+        }
+    }
+    tally.into_inner()
+}
+
+/// Why the verifier refuses one of these programs.
+fn refused(programs: &[Arc<Program>]) -> Option<String> {
+    programs.iter().find_map(|program| {
+        let verdict = verify(program, &verifier::Options::default()).verdict;
+        (!verdict.accepted).then_some(verdict.message)
+    })
+}
+
+fn text(programs: &[Arc<Program>]) -> String {
+    let texts = programs.iter().map(|program| {
+        let kind = program.prog_type.name();
+        format!("{kind}\n{}", disassemble(&program.insns, &**program))
+    });
+    texts.collect::<Vec<_>>().join("---\n")
+}
