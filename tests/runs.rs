@@ -174,14 +174,21 @@ fn registers_and_stacks_of_nested_functions() {
             r{kept} += r0\n"
         );
         if depth < 7 {
-            text += &format!("r1 = r{kept}\nr1 += 1\ncall f{}\nr0 += r{kept}\n", depth + 1);
+            text += &format!(
+                "r1 = r{kept}\nr1 += 1\ncall f{}\nr0 += r{kept}\n",
+                depth + 1
+            );
         } else {
             text += &format!("r0 = *(u64 *)(r10 - 256)\nr0 += r{kept}\n");
         }
         text += "exit\n";
     }
     // 1 to 7 and 2 to 8, and what main has.
-    agree(&[program("p", &[], &text)], 120, &format!("r0: {}", 28 + 35 + 1700));
+    agree(
+        &[program("p", &[], &text)],
+        120,
+        &format!("r0: {}", 28 + 35 + 1700),
+    );
 }
 
 /// A callback that calls functions and calls back itself, in the middle of a function
@@ -275,7 +282,12 @@ fn tail_calls_in_the_middle() {
     let fourth = "r0 = r9\nr0 += 77\nexit";
     let of = |name, text| program(name, &maps, text);
     // The fourth is not verified: it is left to the checked interpreter.
-    let all = [of("p", first), of("q", second), of("r", third), of("s", fourth)];
+    let all = [
+        of("p", first),
+        of("q", second),
+        of("r", third),
+        of("s", fourth),
+    ];
     agree(&all, 60, "r0: 77");
     agree(&all[..3], 60, "r0: 5");
     agree(&all[..2], 60, "r0: 46");
@@ -320,7 +332,10 @@ fn a_runner_does_what_runs_do() {
         for n in 1..10 {
             runner.world().clock().advance(Duration::from_nanos(10));
             let finished = runner.run().unwrap();
-            assert_eq!((finished.r0, finished.insns), (start.r0 + 11 * n, start.insns));
+            assert_eq!(
+                (finished.r0, finished.insns),
+                (start.r0 + 11 * n, start.insns)
+            );
         }
         let outcome = runner.finish();
         assert_eq!(outcome.runs.len(), 1, "the last one");
@@ -344,7 +359,9 @@ fn a_fault_ends_a_run_and_not_its_runner() {
     for engine in ENGINES {
         let mut vm = machine(&[program("p", &[], text)], engine);
         vm.set_budget(100);
-        let event = Event::packet(vec![0; 64]).set("ingress_ifindex", 1).unwrap();
+        let event = Event::packet(vec![0; 64])
+            .set("ingress_ifindex", 1)
+            .unwrap();
         let mut runner = vm.runner("p", &event).unwrap();
         for _ in 0..2 {
             let error = runner.run().unwrap_err();
@@ -383,7 +400,8 @@ fn contexts_are_set_as_they_were_recorded() {
     for engine in ENGINES {
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(engine);
-        vm.load_programs(&[], vec![Arc::new(program.clone())]).unwrap();
+        vm.load_programs(&[], vec![Arc::new(program.clone())])
+            .unwrap();
         let mut runner = vm.runner("p", &event(1, "/")).unwrap();
         for (bytes, path) in [(1, "/"), (1 << 40, "/index.html"), (5, ""), (9, "/a/b/c/d")] {
             let recorded = event(bytes, path).record();

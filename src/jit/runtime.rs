@@ -147,7 +147,9 @@ mod calls {
     use crate::interp::look_up_at;
     use crate::vm::memory::Address;
 
-    use super::{AWAY, Answer, BoundMap, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target};
+    use super::{
+        AWAY, Answer, BoundMap, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target,
+    };
 
     /// Lets `f` work on the run, with the count of instructions in its form, and keeps
     /// why it stops.

@@ -31,6 +31,13 @@ impl Run<'_> {
         self.left = self.granted - self.executed.cast_signed();
         #[expect(clippy::cast_possible_truncation, reason = "it came from a pointer")]
         let enter = with_exposed_provenance::<u8>(enter as usize);
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a barrier. This thread may have fetched what stood there before the
+        // code did; whoever wrote the code brought all caches to it, but not our
+        // pipeline.
+        unsafe {
+            std::arch::asm!("isb", options(nostack, preserves_flags));
+        }
         // SAFETY: code of this type stands there as long as `native` lives. An image has
         // the code of its own program only, and that is the one the run is in. A verified
         // program has at most as many functions under way at once as there are frames

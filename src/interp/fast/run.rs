@@ -142,7 +142,10 @@ impl<'a> Run<'a> {
             end: None,
             images,
             entry: (image, lowered),
-            way: image.native().filter(|_| is_native).map(|n| n.into_function(0)),
+            way: image
+                .native()
+                .filter(|_| is_native)
+                .map(|n| n.into_function(0)),
             rest: frames.rest(),
             image,
             lowered,

@@ -2,13 +2,15 @@
 
 #![allow(unsafe_code)] // accesses that the verifier proved to be in bounds
 
+use std::sync::atomic::{Ordering, fence};
+
 use smallvec::SmallVec;
 
 use super::super::operations::packet_number;
 use super::memory::{load_own, load_shared, read_shared, store_own, store_shared, update};
 use super::run::{Next, Run, Stop};
 use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
-use crate::lower::{CPU, Keys, Op, Place, Target};
+use crate::lower::{CPU, Keys, Op, Order, Place, Target};
 use crate::spec::helpers::id;
 use crate::vm::{FaultKind, HelperProblem, Machine};
 
@@ -67,12 +69,16 @@ impl Run<'_> {
             Op::Neg { width, dst } => self.set(dst, neg(width, self.reg(dst))),
             Op::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
             Op::LoadImm { dst, value } => self.set(dst, value),
-            // On the machine that BPF programs ran on first, loads acquire and stores
-            // release; one thread sees no difference.
             Op::Load {
-                size, dst, place, ..
+                size,
+                dst,
+                place,
+                order,
             } => {
                 let value = self.load(machine, at, place, size)?;
+                if order == Order::Acquire {
+                    fence(Ordering::Acquire);
+                }
                 self.set(dst, value);
             }
             Op::LoadSx { from, dst, place } => {
@@ -84,8 +90,16 @@ impl Run<'_> {
                 self.set(dst, value);
             }
             Op::Store {
-                size, place, src, ..
-            } => self.store(machine, at, place, size, self.operand(src))?,
+                size,
+                place,
+                src,
+                order,
+            } => {
+                if order == Order::Release {
+                    fence(Ordering::Release);
+                }
+                self.store(machine, at, place, size, self.operand(src))?;
+            }
             Op::Atomic {
                 op,
                 width,

@@ -89,17 +89,18 @@ impl Emitter<'_> {
         self.add(LEFT, LEFT, phase.into());
     }
 
-    /// The interpreter goes on before an operation if few instructions are left.
-    pub(super) fn look(&mut self, at: Target) {
+    /// The interpreter goes on before an operation if few instructions are left, as the
+    /// flags say.
+    pub(super) fn bail_if_few(&mut self, at: Target) {
         let bail = self.stub(Stub::Bail(at));
-        asm!(self ; tst X(LEFT), X(LEFT) ; b.mi =>bail);
+        asm!(self ; b.mi =>bail);
     }
 
     /// After a call that may have used up instructions. The next operation's phase
     /// holds from here on.
     fn look_after(&mut self, at: Target) {
-        self.hear_left(self.counts.before(at + 1));
-        self.look(at + 1);
+        self.take_and_look(-self.counts.before(at + 1));
+        self.bail_if_few(at + 1);
     }
 
     /// The first two arguments of what machine code calls.
@@ -143,6 +144,7 @@ impl Emitter<'_> {
         self.call_host(shims::helper as *const () as usize);
         let stop = self.stop();
         asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0));
+        self.hear_left(0);
         self.look_after(at);
     }
 
@@ -154,8 +156,7 @@ impl Emitter<'_> {
         };
         self.take(self.counts.edge(at, entry.entry));
         asm!(self ; bl =>callee);
-        self.add(LEFT, LEFT, self.counts.before(at + 1).into());
-        self.look(at + 1);
+        self.look_after(at);
     }
 
     /// A tail call.
@@ -180,6 +181,7 @@ impl Emitter<'_> {
         self.restore();
         asm!(self ; br X(SHARED) ; =>follow);
         self.reload(&SCRATCH);
+        self.hear_left(0);
         self.look_after(at);
     }
 
@@ -220,10 +222,6 @@ impl Emitter<'_> {
         asm!(self ; bl =>step);
         let follow = self.code.new_dynamic_label();
         match self.lowered.ops().get(at as usize) {
-            Some(&Op::MayGoto { target }) => {
-                asm!(self ; cmp WSP(SHARED), ON as u32 ; b.ne =>follow);
-                self.jump(at, target);
-            }
             Some(Op::LoadPacket { .. }) => {
                 let leave = self.labels.ends.leave;
                 asm!(self ; cmp WSP(SHARED), AWAY as u32 ; b.ne =>follow);

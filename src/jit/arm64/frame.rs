@@ -7,12 +7,12 @@ use super::emitter::{Emitter, asm};
 use super::memory::{At, Off, field};
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
 use crate::interp::{STRIDE, in_head};
-use crate::isa::Reg;
+use crate::isa::{Reg, RegSet};
 use crate::jit::emitted::Ways;
 use crate::jit::labels::{Ends, Stub};
 use crate::jit::layout;
 use crate::jit::runtime::shims;
-use crate::lower::{Function, Op, Target};
+use crate::lower::{Function, Op, Target, effect};
 use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 
 impl Emitter<'_> {
@@ -21,6 +21,7 @@ impl Emitter<'_> {
     pub(super) fn ways_in(&mut self, main: &Function) -> Ways<usize> {
         let before = self.counts.before(main.entry);
         let function = self.offset();
+        self.survey(main, true);
         asm!(self ; stp x29, x30, [sp, -112]! ; mov x29, sp);
         for (first, second, at) in KEPT {
             asm!(self ; stp X(first), X(second), [sp, at]);
@@ -58,10 +59,28 @@ impl Emitter<'_> {
         }
     }
 
+    /// Looks at a function that is to be entered: what it has to keep for its caller.
+    fn survey(&mut self, function: &Function, is_main: bool) {
+        (self.is_main, self.lends) = (is_main, function.lends);
+        let effects = self.lowered.ops_of(function).iter().map(|op| effect(*op));
+        let (reads, writes) = effects.fold((RegSet::EMPTY, RegSet::EMPTY), |(r, w), effect| {
+            (r.union(effect.reads), w.union(effect.writes))
+        });
+        self.has_number = reads.contains(Reg::R10);
+        self.kept.clear();
+        // The way into the main program has its caller's.
+        if !is_main {
+            let written = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+            let written = written.into_iter().filter(|reg| writes.contains(*reg));
+            let number = self.has_number.then_some(Reg::R10);
+            self.kept.extend(written.chain(number).map(host));
+        }
+    }
+
     /// The start of a function.
     pub(super) fn enter(&mut self, function: &Function, is_main: bool) {
         self.labels.ends = Ends::new(&mut self.code);
-        (self.is_main, self.lends) = (is_main, function.lends);
+        self.survey(function, is_main);
         self.make_frame();
         for &(from, to) in &function.zeroed {
             let (mut at, to) = (start_of(from), start_of(to));
@@ -84,17 +103,30 @@ impl Emitter<'_> {
         if ops.iter().any(|op| matches!(op, Op::MayGoto { .. })) {
             self.set_head(in_head!(loops_left), MAX_MAY_GOTO);
         }
-        self.look(function.entry);
+        asm!(self ; tst X(LEFT), X(LEFT));
+        self.bail_if_few(function.entry);
     }
 
     /// Keeps what the caller wants back, and moves on to the next frame.
     fn make_frame(&mut self) {
-        asm!(self ; stp x29, x30, [sp, -64]! ; mov x29, sp);
-        for (first, second, at) in SAVED {
-            asm!(self ; stp X(first), X(second), [sp, at]);
+        let size = self.kept_bytes();
+        asm!(self ; stp x29, x30, [sp, -size]! ; mov x29, sp);
+        for (regs, at) in self.kept.clone().chunks(2).zip((16..).step_by(16)) {
+            match *regs {
+                [first, second] => asm!(self ; stp X(first), X(second), [sp, at]),
+                [one] => asm!(self ; str X(one), [sp, at.cast_unsigned()]),
+                _ => {}
+            }
         }
         self.add(FRAME, FRAME, -(STRIDE as i64));
-        self.load_from(host(Reg::R10), head(in_head!(number)));
+        if self.has_number {
+            self.load_from(host(Reg::R10), head(in_head!(number)));
+        }
+    }
+
+    /// How much of the host's stack a function takes, a multiple of 16.
+    fn kept_bytes(&self) -> i32 {
+        16 + 16 * self.kept.len().div_ceil(2) as i32
     }
 
     /// Sets a number of the frame's head.
@@ -103,25 +135,35 @@ impl Emitter<'_> {
         asm!(self ; str W(FIRST), [X(FRAME), (STACK_SIZE + at) as u32]);
     }
 
-    /// Gives the caller its registers back.
+    /// Gives the caller its registers and its frame back.
     pub(super) fn restore(&mut self) {
-        for (first, second, at) in SAVED {
-            asm!(self ; ldp X(first), X(second), [sp, at]);
+        for (regs, at) in self.kept.clone().chunks(2).zip((16..).step_by(16)) {
+            match *regs {
+                [first, second] => asm!(self ; ldp X(first), X(second), [sp, at]),
+                [one] => asm!(self ; ldr X(one), [sp, at.cast_unsigned()]),
+                _ => {}
+            }
         }
-        asm!(self ; ldp x29, x30, [sp], 64);
+        self.add(FRAME, FRAME, STRIDE as i64);
+        let size = self.kept_bytes();
+        asm!(self ; ldp x29, x30, [sp], size);
     }
 
     /// `exit`.
     pub(super) fn exit(&mut self, at: Target) {
         self.take(self.counts.during(at));
-        let leave = self.labels.ends.leave;
-        asm!(self ; b =>leave);
+        if self.lends {
+            let leave = self.labels.ends.leave;
+            asm!(self ; b =>leave);
+        } else {
+            self.restore();
+            asm!(self ; ret);
+        }
     }
 
     /// The ends of a function, and what was put off.
     pub(super) fn finish(&mut self) {
         let Ends { leave, back, stop } = self.labels.ends;
-        let leaves = self.code.new_dynamic_label();
         asm!(self ; =>leave);
         if self.lends {
             self.tell_left(0);
@@ -129,11 +171,10 @@ impl Emitter<'_> {
             self.call_host(shims::leave as *const () as usize);
             asm!(self ; mov X(host(Reg::R0)), X(X0));
         } else {
-            asm!(self ; b =>leaves);
+            self.store_to(LEFT, field(layout::LEFT));
         }
         asm!(self ; =>back);
         self.load_from(LEFT, field(layout::LEFT));
-        asm!(self ; =>leaves);
         self.restore();
         let way_back = self.way_back;
         asm!(self ; ret ; =>stop);
@@ -151,6 +192,11 @@ impl Emitter<'_> {
             Stub::Step(at) => {
                 self.step(at);
                 self.follow(at);
+            }
+            Stub::Plain { at, n } => {
+                self.plain(at, n);
+                let next = self.labels.op(at + Target::from(n));
+                asm!(self ; b =>next);
             }
             Stub::Stop => {
                 let stop = self.labels.ends.stop;
@@ -197,11 +243,4 @@ const KEPT: [(u8, u8, i32); 5] = [
     (23, 24, 48),
     (25, 26, 64),
     (27, 28, 80),
-];
-
-/// What a function keeps for its caller, and where, from the stack pointer on.
-const SAVED: [(u8, u8, i32); 3] = [
-    (host(Reg::R6), host(Reg::R7), 16),
-    (host(Reg::R8), host(Reg::R9), 32),
-    (host(Reg::R10), FRAME, 48),
 ];

@@ -40,8 +40,18 @@ pub(in crate::jit) fn emit(
             asm!(emitter ; =>label);
             let offset = emitter.offset();
             emitter.offsets.push(offset);
-            emitter.op(at, *ops.get(at as usize)?);
-            at += 1;
+            let plain = *ops.get(at as usize)?;
+            match lowered.fused(at) {
+                Some((fused, n)) if emitter.fused(at, fused, n) => {
+                    // Nothing leads into their middle.
+                    emitter.offsets.extend((1..n).map(|_| offset));
+                    at += Target::from(n);
+                }
+                _ => {
+                    emitter.op(at, plain);
+                    at += 1;
+                }
+            }
         }
         emitter.finish();
     }
@@ -58,7 +68,7 @@ pub(in crate::jit) fn emit(
 
 impl Emitter<'_> {
     /// The code of an operation, and of what leads from it to the next.
-    fn op(&mut self, at: Target, op: Op) {
+    pub(super) fn op(&mut self, at: Target, op: Op) {
         let note = self.lowered.note(at);
         if note.contains(Notes::NO_EFFECT) {
             return self.take(self.counts.edge(at, at + 1));
@@ -108,7 +118,8 @@ impl Emitter<'_> {
                 has_code = self.look_up(at, map, key, is_there);
             }
             Op::Known { which } => self.known(which),
-            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::LoadPacket { .. } => has_code = false,
+            Op::MayGoto { target } => self.may_goto(at, target),
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
