@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Bindings, LowerError, Lowered, Notes, Op, Order, Passes, Place, lower};
 use crate::isa::{Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
-use crate::spec::{MapType, ProgType};
+use crate::spec::{MapType, ProgFlags, ProgType};
 use crate::util::Pc;
 use crate::verifier::{Options, verify};
 use crate::vm::memory::Region;
@@ -282,8 +282,6 @@ fn a_value_is_fresh_after_the_last_look_up() {
     assert!(matches!(place, Some(Place::MapValue { .. })), "{place:?}");
 }
 
-/// The walk of the verifier comes to the second look-up with one index only: the other
-/// path is cut off, for the register does not matter then. Here it counts.
 #[test]
 fn an_index_is_below_only_if_it_is_so_on_all_paths() {
     let text = "r6 = r1
@@ -317,6 +315,37 @@ fn an_index_is_below_only_if_it_is_so_on_all_paths() {
     assert_eq!(found(&text.replace("100", "3")), (Some(true), true, 13));
     // The same on both: the address is known.
     assert_eq!(found(&text.replace("100", "1")), (None, true, 13));
+}
+
+/// The verifier walks over the division once, with 3, and cuts the path off that comes
+/// with 0, since the number does not matter: what it saw there is no fact.
+#[test]
+fn what_a_path_brings_that_was_cut_off_counts() {
+    let text = "call bpf_ktime_get_ns
+        r6 = r0
+        r7 = 0
+        if r0 > 9 goto there
+        r7 = 3
+        there: r6 /= r7
+        r0 = 0
+        exit";
+    let mut program = Program::new("p", ProgType::Xdp, Vec::new());
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    program.flags = ProgFlags::TEST_STATE_FREQ;
+    let verdict = verify(&Arc::new(program.clone()), &Options::default()).verdict;
+    assert_eq!(
+        verdict.statistics.unwrap().processed,
+        9,
+        "8, and a look at one again"
+    );
+    let divides = |program: Program| {
+        let lowered = bound(program, &[], Passes::all()).unwrap();
+        lowered.note(5)
+    };
+    assert!(!divides(program.clone()).contains(Notes::DIVISOR_NOT_ZERO));
+    let text = text.replace("r7 = 0", "r7 = 5");
+    program.insns = assemble_with(&text, &program).unwrap().slots;
+    assert!(divides(program).contains(Notes::DIVISOR_NOT_ZERO));
 }
 
 #[test]
