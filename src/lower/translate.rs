@@ -14,7 +14,7 @@ use super::place::Places;
 use super::ranges::apply::ranges;
 use super::zeroing::zeroing;
 use super::{LowerError, Passes};
-use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
+use crate::isa::{CallTarget, Code, Insn, Lenders, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
@@ -140,6 +140,7 @@ impl Kept {
 /// The functions among the instructions that are kept.
 fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
+    let lenders = Lenders::of(verified.code());
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
     let index = |pc: Pc| kept.partition_point(|at| *at < pc);
@@ -162,6 +163,7 @@ fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerErr
             start,
             stack,
             zeroed: Box::from([(stack, 0)]),
+            lends: lenders.lends(start),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }
