@@ -64,7 +64,8 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when a program does what it must not,
-    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
+    /// [`Error::Event`](super::Error::Event) when the event is none for its type,
+    /// [`Error::Context`](super::Error::Context) when it is too small for the program.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
         let mut outcome = Outcome {
             passed: true,
@@ -233,6 +234,7 @@ impl Vm {
         self.machine.settle()?;
         let image = self.image(program)?.program();
         let (name, prog_type) = (image.name.clone(), image.prog_type);
+        self.check_context(program, event)?;
         let placed = event.place(prog_type, &mut self.machine.space)?;
         let context = placed.r1();
         self.machine.enter(prog_type, placed);

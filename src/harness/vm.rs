@@ -7,7 +7,7 @@ use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
-use crate::lower::Passes;
+use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
 use crate::spec::helpers;
 use crate::verifier::{Verdict, Verification};
@@ -148,6 +148,13 @@ impl Vm {
     #[must_use]
     pub fn verification(&self, program: ProgramHandle) -> Option<&Verification> {
         self.verifications.get(program.index()).map(Arc::as_ref)
+    }
+
+    /// The operations of a program that was verified, as it runs on this machine; none if
+    /// it is not for the fast engines.
+    #[must_use]
+    pub fn lowered(&self, program: ProgramHandle) -> Option<&Lowered> {
+        self.images.get(program.index())?.lowered()
     }
 
     /// Limits each run of a program to this many instructions (2^28 otherwise).

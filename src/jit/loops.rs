@@ -46,7 +46,9 @@ impl Loops {
 
     /// Whether an operation is where a loop begins.
     pub(super) fn is_head(&self, at: Target) -> bool {
-        self.ops.get(at as usize).is_some_and(|(_, is_head)| *is_head)
+        self.ops
+            .get(at as usize)
+            .is_some_and(|(_, is_head)| *is_head)
     }
 }
 

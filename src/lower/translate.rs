@@ -5,12 +5,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
+use super::fresh::fresh;
 use super::fuse::fuse;
 use super::known::{self, CPU};
 use super::lowered::{Function, Helper, Keys, Lowered, Overlay};
 use super::op::{Op, Order, Place, Target};
 use super::place::Places;
 use super::ranges::apply::ranges;
+use super::zeroing::zeroing;
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
@@ -57,7 +59,7 @@ pub fn lower(
         known,
         ..
     } = lowering;
-    let (maps, context) = places.into_parts();
+    let (maps, context, put_off) = places.into_parts();
     let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
@@ -73,8 +75,16 @@ pub fn lower(
         notes: Vec::new(),
         overlay: Overlay::default(),
     };
+    if passes.contains(Passes::FRESH) && !put_off.is_empty() {
+        let at = |(pc, map)| Some((lowered.op_at(pc)?, map));
+        let put_off: Vec<_> = put_off.into_iter().filter_map(at).collect();
+        fresh(&mut lowered, &put_off);
+    }
     if passes.contains(Passes::RANGES) {
         ranges(&mut lowered);
+    }
+    if passes.contains(Passes::ZEROING) {
+        zeroing(&mut lowered, verified);
     }
     if passes.contains(Passes::FUSE) {
         lowered.overlay = fuse(&lowered);

@@ -6,6 +6,7 @@ use super::emitter::{Emitter, asm};
 use super::encode::Digit;
 use super::regs::{FIRST, Host, RCX, SECOND, host};
 use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
+use crate::lower::Notes;
 
 /// The two forms of an instruction, by width.
 macro_rules! by_width {
@@ -20,7 +21,7 @@ pub(super) use by_width;
 
 impl Emitter<'_> {
     /// `dst op= src`.
-    pub(super) fn alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand) {
+    pub(super) fn alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand, notes: Notes) {
         let Some(dst) = host(dst) else {
             return; // r10 is read-only
         };
@@ -51,12 +52,12 @@ impl Emitter<'_> {
                 }
             },
             AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod => {
-                self.divide(op, width, dst, src);
+                self.divide(op, width, dst, src, notes);
             }
         }
     }
 
-    fn mov(&mut self, width: Width, dst: Host, src: Operand) {
+    pub(super) fn mov(&mut self, width: Width, dst: Host, src: Operand) {
         match (src, width) {
             (Operand::Imm(imm), Width::W64) => {
                 self.constant(dst, crate::isa::sign_extend32(imm));
@@ -71,8 +72,7 @@ impl Emitter<'_> {
 
     fn mul(&mut self, width: Width, dst: Host, src: Operand) {
         match (src, width) {
-            (Operand::Imm(imm), Width::W64) => asm!(self ; imul Rq(dst), Rq(dst), DWORD imm),
-            (Operand::Imm(imm), Width::W32) => asm!(self ; imul Rd(dst), Rd(dst), DWORD imm),
+            (Operand::Imm(imm), _) => self.multiply(width, dst, dst, imm),
             (Operand::Reg(src), _) => {
                 let src = self.source(src, FIRST);
                 by_width!(self, width, imul, dst, src);
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn shift_imm(&mut self, op: AluOp, width: Width, dst: Host, imm: i32) {
+    pub(super) fn shift_imm(&mut self, op: AluOp, width: Width, dst: Host, imm: i32) {
         let mask = match width {
             Width::W64 => 63,
             Width::W32 => 31,
@@ -99,8 +99,35 @@ impl Emitter<'_> {
         }
     }
 
-    /// The count has to be in `cl`, which the host masks as BPF does.
     fn shift(&mut self, op: AluOp, width: Width, dst: Host, src: Host) {
+        if self.features.bmi2 {
+            self.shift_into(op, width, dst, dst, src);
+        } else {
+            self.shift_by_cl(op, width, dst, src);
+        }
+    }
+
+    /// `dst = left op count`, the count masked as BPF does; with BMI2.
+    pub(super) fn shift_into(
+        &mut self,
+        op: AluOp,
+        width: Width,
+        dst: Host,
+        left: Host,
+        count: Host,
+    ) {
+        match (op, width) {
+            (AluOp::Lsh, Width::W64) => asm!(self ; shlx Rq(dst), Rq(left), Rq(count)),
+            (AluOp::Lsh, Width::W32) => asm!(self ; shlx Rd(dst), Rd(left), Rd(count)),
+            (AluOp::Rsh, Width::W64) => asm!(self ; shrx Rq(dst), Rq(left), Rq(count)),
+            (AluOp::Rsh, Width::W32) => asm!(self ; shrx Rd(dst), Rd(left), Rd(count)),
+            (_, Width::W64) => asm!(self ; sarx Rq(dst), Rq(left), Rq(count)),
+            (_, Width::W32) => asm!(self ; sarx Rd(dst), Rd(left), Rd(count)),
+        }
+    }
+
+    /// The count has to be in `cl`, which the host masks as BPF does.
+    fn shift_by_cl(&mut self, op: AluOp, width: Width, dst: Host, src: Host) {
         let work = if dst == RCX { FIRST } else { dst };
         if dst == RCX {
             asm!(self ; mov Rq(FIRST), rcx);

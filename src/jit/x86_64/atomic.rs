@@ -7,7 +7,7 @@ use super::emitter::{Emitter, Stub, asm};
 use super::encode::Opcode;
 use super::regs::{FIRST, Host, LEFT, RAX, SECOND, host};
 use crate::isa::{AtomicOp, Reg, Width};
-use crate::lower::{Place, Target};
+use crate::lower::{Notes, Place, Target};
 
 /// The two forms of an instruction on the memory that [`FIRST`] points to.
 macro_rules! locked {
@@ -33,10 +33,12 @@ impl Emitter<'_> {
             return false;
         };
         self.with_memory(Opcode::LEA, FIRST, place);
-        // Whoever misaligns an atomic is told of it in words.
-        let judged = self.stub(Stub::Step(at));
-        let mask = width.size().bytes() as i8 - 1;
-        asm!(self ; test Rb(FIRST), mask ; jnz =>judged);
+        if !self.lowered.note(at).contains(Notes::ALIGNED) {
+            // Whoever misaligns an atomic is told of it in words.
+            let judged = self.stub(Stub::Step(at));
+            let mask = width.size().bytes() as i8 - 1;
+            asm!(self ; test Rb(FIRST), mask ; jnz =>judged);
+        }
         match op {
             AtomicOp::Add => locked!(self, width, add, src),
             AtomicOp::Or => locked!(self, width, or, src),

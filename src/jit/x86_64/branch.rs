@@ -38,21 +38,28 @@ impl Emitter<'_> {
         to: Target,
     ) {
         self.compare(op, width, dst, src);
+        self.branch_on(from, op, true, to);
+    }
+
+    /// After a comparison: on from `from` at `to` if `op` holds as it `should`, else with
+    /// what follows.
+    pub(super) fn branch_on(&mut self, from: Target, op: JumpOp, should: bool, to: Target) {
         if to > from {
             let label = match self.counts.edge(from, to) {
                 0 => self.label(to),
                 _ => self.stub(Stub::Edge { from, to }),
             };
-            self.branch(op, true, label);
+            self.branch(op, should, label);
         } else {
             let next = self.code.new_dynamic_label();
-            self.branch(op, false, next);
+            self.branch(op, !should, next);
             self.jump(from, to);
             asm!(self ; =>next);
         }
     }
 
-    fn compare(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) {
+    /// Compares as `op` wants it.
+    pub(super) fn compare(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) {
         let dst = self.source(dst, FIRST);
         match (op, src) {
             (JumpOp::Set, src) => {

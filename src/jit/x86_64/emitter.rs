@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use dynasmrt::{DynamicLabel, DynasmApi};
 
 use super::assembler::Assembler;
+use super::divide::{Division, Special};
 use super::encode::{At, Digit, Opcode};
 use super::features::Features;
 use super::pins::Pins;
@@ -67,6 +68,18 @@ pub(super) enum Stub {
     },
     /// The interpreter's step does the operation, and the code goes on after it.
     Step(Target),
+    /// What comes of a division by a number that it does not need the host for.
+    Division {
+        division: Division,
+        by: Special,
+        /// Where the code goes on.
+        back: DynamicLabel,
+    },
+    /// `r0` = 0: a look-up found nothing.
+    Nothing {
+        /// Where the code goes on.
+        back: DynamicLabel,
+    },
 }
 
 /// A field of the run.
@@ -145,6 +158,11 @@ impl<'a> Emitter<'a> {
     /// Where the run keeps the host address of the table of deltas.
     pub(super) fn deltas() -> i32 {
         at(field!(host.deltas))
+    }
+
+    /// Where the run keeps what a helper returns that stays the same.
+    pub(super) fn known(which: u8) -> i32 {
+        at(field!(known)) + 8 * i32::from(which)
     }
 
     /// Where the run keeps one of the context's pointers.

@@ -134,17 +134,31 @@ impl Opcode {
 
     /// `op [at], reg`; none where the host has no such instruction.
     pub(super) const fn update(op: AluOp, size: Size) -> Option<Self> {
-        Some(Self::sized(
-            match op {
-                AluOp::Add => 0x01,
-                AluOp::Or => 0x09,
-                AluOp::And => 0x21,
-                AluOp::Sub => 0x29,
-                AluOp::Xor => 0x31,
-                _ => return None,
-            },
-            size,
-        ))
+        match Digit::of(op) {
+            Some(Digit(digit)) => Some(Self::sized(digit << 3 | 1, size)),
+            None => None,
+        }
+    }
+
+    /// `op [at], imm`, and what stands in place of the register; none where the host has
+    /// no such instruction. The immediate has 8 bits if it fits, else those of the size.
+    pub(super) fn update_imm(op: AluOp, size: Size, imm: i32) -> Option<(Self, Host)> {
+        let is_small = i8::try_from(imm).is_ok() && size != Size::B;
+        let code = if is_small { 0x83 } else { 0x81 };
+        Some((Self::sized(code, size), Digit::of(op)?.0))
+    }
+
+    /// `op reg, [at]`; none where the host has no such instruction.
+    pub(super) const fn with_load(op: AluOp, width: Width) -> Option<Self> {
+        let opcode = match (op, Digit::of(op)) {
+            (AluOp::Mul, _) => plain(0xaf).long(),
+            (_, Some(Digit(digit))) => plain(digit << 3 | 3),
+            (_, None) => return None,
+        };
+        Some(match width {
+            Width::W64 => opcode.quad(),
+            Width::W32 => opcode,
+        })
     }
 }
 
@@ -159,6 +173,17 @@ impl Digit {
     pub(super) const SUB: Self = Self(5);
     pub(super) const XOR: Self = Self(6);
     pub(super) const CMP: Self = Self(7);
+
+    const fn of(op: AluOp) -> Option<Self> {
+        Some(match op {
+            AluOp::Add => Self::ADD,
+            AluOp::Or => Self::OR,
+            AluOp::And => Self::AND,
+            AluOp::Sub => Self::SUB,
+            AluOp::Xor => Self::XOR,
+            _ => return None,
+        })
+    }
 }
 
 impl Emitter<'_> {
@@ -180,6 +205,21 @@ impl Emitter<'_> {
                 self.code.push(operand);
                 self.code.push_i32(imm);
             }
+        }
+    }
+
+    /// `dst = src * imm`.
+    pub(super) fn multiply(&mut self, width: Width, dst: Host, src: Host, imm: i32) {
+        let rex = u8::from(width == Width::W64) << 3 | dst >> 3 << 2 | src >> 3;
+        if rex != 0 {
+            self.code.push(0x40 | rex);
+        }
+        let small = i8::try_from(imm);
+        self.code.push(if small.is_ok() { 0x6b } else { 0x69 });
+        self.code.push(0xc0 | (dst & 7) << 3 | src & 7);
+        match small {
+            Ok(imm) => self.code.push_i8(imm),
+            Err(_) => self.code.push_i32(imm),
         }
     }
 
@@ -215,7 +255,8 @@ impl Emitter<'_> {
         match at.index {
             Some(index) => {
                 self.code.push(head | 4);
-                self.code.push(at.scale << 6 | (index & 7) << 3 | at.base & 7);
+                self.code
+                    .push(at.scale << 6 | (index & 7) << 3 | at.base & 7);
             }
             // `rsp` and `r12` stand in the second byte.
             None if at.base & 7 == 4 => {

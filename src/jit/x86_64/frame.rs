@@ -81,6 +81,11 @@ impl Emitter<'_> {
                     self.step(at);
                     self.follow(at);
                 }
+                Stub::Division { division, by, back } => {
+                    self.by_special(division, by);
+                    asm!(self ; jmp =>back);
+                }
+                Stub::Nothing { back } => asm!(self ; xor eax, eax ; jmp =>back),
             }
         }
     }

@@ -11,6 +11,9 @@
 //! | `translate` | from operations to code |
 //! | `alu` | arithmetic |
 //! | `divide` | division and remainder |
+//! | `constant_division` | the inverse of a constant |
+//! | `fused` | several operations as one |
+//! | `look_up` | elements of maps |
 //! | `memory` | places, loads, stores |
 //! | `atomic` | read-modify-write |
 //! | `branch` | jumps, and the count of instructions on them |
@@ -31,11 +34,14 @@ mod assembler;
 mod atomic;
 mod branch;
 mod call;
+mod constant_division;
 mod divide;
 mod emitter;
 mod encode;
 mod features;
 mod frame;
+mod fused;
+mod look_up;
 mod memory;
 mod pins;
 mod regs;

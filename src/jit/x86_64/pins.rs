@@ -25,7 +25,10 @@ pub(super) struct Pins(SmallVec<[(Pin, Host); 4]>);
 impl Pins {
     /// Which register holds it.
     pub(super) fn get(&self, pin: Pin) -> Option<Host> {
-        self.0.iter().find(|(p, _)| *p == pin).map(|(_, host)| *host)
+        self.0
+            .iter()
+            .find(|(p, _)| *p == pin)
+            .map(|(_, host)| *host)
     }
 
     /// All of them.

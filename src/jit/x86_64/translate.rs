@@ -5,11 +5,12 @@ use dynasmrt::{DynamicLabel, DynasmLabelApi as _};
 use super::emitter::{Emitter, asm};
 use super::features::Features;
 use super::pins::Pins;
-use super::regs::host;
+use super::regs::{RAX, host};
+use crate::isa::Width;
 use crate::jit::count::Counts;
 use crate::jit::emitted::Emitted;
 use crate::jit::loops::Loops;
-use crate::lower::{Lowered, Op, Target};
+use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
 const MOST: usize = 1 << 22;
@@ -42,8 +43,20 @@ pub(in crate::jit) fn emit(
             }
             let label = emitter.label(at);
             asm!(emitter ; =>label);
-            emitter.op(at, *ops.get(at as usize)?);
-            at += 1;
+            let fused = lowered.fused(at);
+            if let Some((fused, count)) = fused
+                && emitter.fused(at, at + Target::from(count), fused)
+            {
+                // Nothing leads into it; a listing shows all of it at the first one.
+                for inner in at + 1..at + Target::from(count) {
+                    let label = emitter.label(inner);
+                    asm!(emitter ; =>label);
+                }
+                at += Target::from(count);
+            } else {
+                emitter.op(at, *ops.get(at as usize)?);
+                at += 1;
+            }
         }
         emitter.finish();
     }
@@ -64,20 +77,26 @@ impl Emitter<'_> {
     /// The code of an operation, and of what leads from it to the next.
     fn op(&mut self, at: Target, op: Op) {
         let mut has_code = true;
+        let notes = self.lowered.note(at);
+        let width_of = |width| match notes.contains(Notes::NARROW) {
+            true => Width::W32,
+            false => width,
+        };
         match op {
+            _ if notes.contains(Notes::NO_EFFECT) => {}
             Op::Alu {
                 op,
                 width,
                 dst,
                 src,
-            } => self.alu(op, width, dst, src),
+            } => self.alu(op, width_of(width), dst, src, notes),
             Op::MovSx {
                 width,
                 from,
                 dst,
                 src,
-            } => self.movsx(width, from, dst, src),
-            Op::Neg { width, dst } => self.neg(width, dst),
+            } => self.movsx(width_of(width), from, dst, src),
+            Op::Neg { width, dst } => self.neg(width_of(width), dst),
             Op::Endian { op, size, dst } => self.endian(op, size, dst),
             Op::LoadImm { dst, value } => {
                 if let Some(dst) = host(dst) {
@@ -100,9 +119,9 @@ impl Emitter<'_> {
             Op::LoadPointer { size, dst, off } => {
                 has_code = self.load_pointer(at, size, dst, off);
             }
-            Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::Lookup { .. } | Op::Known { .. } => {
-                has_code = false;
-            }
+            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::Lookup { map, key, is_there } => has_code = self.look_up(at, map, key, is_there),
+            Op::Known { which } => self.load_field(RAX, Self::known(which)),
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,
@@ -110,7 +129,7 @@ impl Emitter<'_> {
                 dst,
                 src,
                 target,
-            } => self.jump_if(at, op, width, (dst, src), target),
+            } => self.jump_if(at, op, width_of(width), (dst, src), target),
             // What they lead to is in the count already.
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
