@@ -5,14 +5,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bindings::Bindings;
+use super::fresh::fresh;
 use super::fuse::fuse;
 use super::known::{self, CPU};
 use super::lowered::{Function, Helper, Keys, Lowered, Overlay};
 use super::op::{Op, Order, Place, Target};
 use super::place::Places;
 use super::ranges::apply::ranges;
+use super::zeroing::zeroing;
 use super::{LowerError, Passes};
-use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
+use crate::isa::{CallTarget, Code, Insn, Lenders, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
 use crate::spec::helpers::Effects;
 use crate::spec::{MapType, helpers, limits};
@@ -39,7 +41,7 @@ pub fn lower(
         bindings,
         places: Places::new(verified, &code, bindings, passes),
         targets: kept.iter().map(|(pc, _)| *pc).collect(),
-        functions: functions(verified, &kept)?,
+        functions: functions(verified, &code, &kept)?,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
         known: Vec::new(),
@@ -57,7 +59,7 @@ pub fn lower(
         known,
         ..
     } = lowering;
-    let (maps, context) = places.into_parts();
+    let (maps, context, put_off) = places.into_parts();
     let mut lowered = Lowered {
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
@@ -73,8 +75,16 @@ pub fn lower(
         notes: Vec::new(),
         overlay: Overlay::default(),
     };
+    if passes.contains(Passes::FRESH) && !put_off.is_empty() {
+        let at = |(pc, map)| Some((lowered.op_at(pc)?, map));
+        let put_off: Vec<_> = put_off.into_iter().filter_map(at).collect();
+        fresh(&mut lowered, &put_off);
+    }
     if passes.contains(Passes::RANGES) {
         ranges(&mut lowered);
+    }
+    if passes.contains(Passes::ZEROING) {
+        zeroing(&mut lowered, verified);
     }
     if passes.contains(Passes::FUSE) {
         lowered.overlay = fuse(&lowered);
@@ -101,8 +111,13 @@ fn kept(verified: &Verified, code: &Code, passes: Passes) -> Result<Vec<(Pc, u32
 }
 
 /// The functions among the instructions that are kept.
-fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, LowerError> {
+fn functions(
+    verified: &Verified,
+    code: &Code,
+    kept: &[(Pc, u32)],
+) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
+    let lenders = Lenders::of(code);
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
     let index = |pc: Pc| kept.partition_point(|(at, _)| *at < pc);
@@ -125,6 +140,7 @@ fn functions(verified: &Verified, kept: &[(Pc, u32)]) -> Result<Vec<Function>, L
             start,
             stack,
             zeroed: Box::from([(stack, 0)]),
+            lends: lenders.lends(start),
             frame_name: Arc::from(format!("stack of {name}")),
         });
     }

@@ -7,6 +7,7 @@ use bpflab::harness::EngineKind;
 
 /// What a test has made and run.
 #[derive(Debug, Default)]
+#[allow(dead_code, reason = "not every test counts everything")]
 pub struct Tally {
     what: &'static str,
     /// Programs made.
@@ -21,6 +22,7 @@ pub struct Tally {
     pub faults: u64,
 }
 
+#[allow(dead_code, reason = "not every test counts everything")]
 impl Tally {
     pub fn new(what: &'static str) -> Self {
         Self {
@@ -56,9 +58,14 @@ impl Tally {
         Ok(checked)
     }
 
+    /// Tells what was counted.
+    pub fn tell(&self) {
+        eprintln!("{}: {self:#?}", self.what);
+    }
+
     /// Tells, and checks that nearly all runs began on the engine that was asked for.
     pub fn check(&self) {
-        eprintln!("{}: {self:#?}", self.what);
+        self.tell();
         for (engine, (all, others)) in &self.runs {
             let is_code = engine.contains("jit");
             if is_code && EngineKind::default() != EngineKind::Jit {

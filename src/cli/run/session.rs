@@ -76,6 +76,9 @@ pub(super) fn run(
         faulted: Vec::new(),
         exit: Exit::Fine,
     };
+    for warning in setup::warnings(&session.vm, arguments) {
+        session.printer.warn(&warning)?;
+    }
     session.fire_all()?;
     session.show_results()?;
     session.show_maps()?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::arguments::{SetupArguments, WorldArguments};
+use super::arguments::{Arguments, SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;
@@ -91,6 +91,33 @@ pub(super) fn choose_engine(
         }
     }
     Ok(())
+}
+
+/// What is to be said of programs that a kernel would not load, where no engine was asked
+/// for: they run all the same.
+pub(super) fn warnings(vm: &Vm, arguments: &Arguments) -> Vec<String> {
+    let wanted = arguments.program.as_ref();
+    let runs = |handle: &ProgramHandle| {
+        let name = vm.program(*handle).map(|program| &program.name);
+        wanted.is_none() || name == wanted
+    };
+    let warning = |handle| {
+        let reject = vm.verification(handle)?.outcome.as_ref().err()?;
+        let name = &vm.program(handle)?.name;
+        let what = if reject.is_unsupported() {
+            "can't be verified"
+        } else {
+            "is refused by Linux"
+        };
+        let why = reject.text();
+        Some(format!(
+            "program '{name}' {what}: {why}; it runs with each access checked"
+        ))
+    };
+    if arguments.engine.is_some() {
+        return Vec::new();
+    }
+    vm.handles().filter(runs).filter_map(warning).collect()
 }
 
 /// The world that was asked for.

@@ -2,10 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::regs::{FRAME, Host, host};
+use super::emitter::Emitter;
+use super::regs::{Host, host};
 use crate::isa::{Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Function, Lowered, Op, Place, Target};
+use crate::lower::{Function, Op, Place, Target};
 
 /// What is added to a register to get a host address, or is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,14 +37,9 @@ impl Pins {
         self.0.clone().into_iter()
     }
 
-    /// The best use of a function's spare registers.
-    pub(super) fn of(lowered: &Lowered, function: &Function, loops: &Loops) -> Self {
-        let range = function.entry as usize..function.end as usize;
-        let Some(ops) = lowered.ops().get(range) else {
-            return Self::default();
-        };
-        let survey = Survey::of(function.entry, ops, loops);
-        let mut wanted = survey.wanted;
+    /// The best use of the spare registers of a function.
+    fn of(survey: &Survey) -> Self {
+        let mut wanted = survey.wanted.clone();
         wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let spare = survey.used.spare();
         // Once is as good without.
@@ -53,11 +49,27 @@ impl Pins {
     }
 }
 
+impl Emitter<'_> {
+    /// Looks at a function that is to be emitted next: what its spare registers are to
+    /// hold, which registers it changes that it has to keep.
+    pub(super) fn survey(&mut self, function: &Function, loops: &Loops) {
+        let ops = self.lowered.ops_of(function);
+        let survey = Survey::of(function.entry, ops, loops);
+        self.pins = Pins::of(&survey);
+        self.calls = survey.used.calls;
+        let is_pin = |host: &Host| self.pins.iter().any(|(_, pin)| pin == *host);
+        let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+        let used = |reg: &Reg| survey.used.regs.contains(*reg);
+        let hosts = kept.into_iter().filter_map(|reg| Some((reg, host(reg)?)));
+        let changed = hosts.filter(|(reg, host)| used(reg) || is_pin(host));
+        self.changed = changed.map(|(_, host)| host).collect();
+    }
+}
+
 /// What a function uses.
 #[derive(Debug, Default)]
 struct Used {
     regs: RegSet,
-    frame: bool,
     calls: bool,
 }
 
@@ -69,10 +81,9 @@ impl Used {
         // Calls don't leave these alone, and take arguments that nobody mentions.
         let lost = [Reg::R5, Reg::R4, Reg::R3, Reg::R2, Reg::R1];
         let lost = lost.into_iter().filter(move |_| !calls);
-        let frame = (!self.frame && !calls).then_some(FRAME);
         let spare = kept.into_iter().chain(lost);
         let spare = spare.filter(move |reg| !regs.contains(*reg));
-        spare.filter_map(host).chain(frame)
+        spare.filter_map(host)
     }
 }
 
@@ -145,8 +156,7 @@ impl Used {
 
     fn place(&mut self, place: Place) {
         match place {
-            Place::Stack { .. } => self.frame = true,
-            Place::Context { .. } => {}
+            Place::Stack { .. } | Place::Context { .. } => {}
             Place::MapValue { base, .. }
             | Place::Packet { base, .. }
             | Place::Table { base, .. }

@@ -37,6 +37,7 @@ pub use base::Base;
 pub use bloom::Bloom;
 pub use create::{MapError, create};
 pub use hash::Hash;
+pub use index::Probe;
 pub use of_maps::MapOfMaps;
 pub use perf_events::PerfEventArray;
 pub use programs::ProgArray;
