@@ -4,7 +4,7 @@ use super::code::Label;
 use super::state::{Area, BUFFER, Holds, Place};
 use super::{Options, maps};
 use crate::isa::Size;
-use crate::spec::context::{Arch, Mode, Yield, check, layout};
+use crate::spec::context::{self, Arch, Mode, Yield, check, layout};
 use crate::spec::helpers::{Caller, helper_by_name};
 use crate::spec::{ContextKind, PacketAccess, ProgType, ReturnRule, Traits};
 use crate::util::HelperId;
@@ -84,6 +84,19 @@ impl Function {
 /// differ from one kernel to the next.
 const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
 
+/// Fields that the kernel itself keeps in fewer bytes than it shows. A load of those that
+/// it does not keep gives the ones that it does: it shifts the field only for loads
+/// shorter than what it keeps (`convert_ctx_accesses`, `kernel/bpf/verifier.c`).
+const KEPT_IN_FEWER_BYTES: &[&str] = &[
+    "pkt_type",
+    "protocol",
+    "vlan_present",
+    "vlan_tci",
+    "vlan_proto",
+    "tc_index",
+    "tstamp_type",
+];
+
 impl Setting {
     pub(super) fn new(prog_type: ProgType, options: Options) -> Self {
         let kind = prog_type.info().context;
@@ -107,8 +120,12 @@ impl Setting {
         };
         let (mut data, mut end) = (None, None);
         for offset in 0..u32::try_from(context_len).unwrap_or_default() {
-            let name = known.and_then(|layout| layout.at(offset));
-            if options.defined && name.is_some_and(|field| NOT_OURS.contains(&field.name)) {
+            let is_left_out = |field: &context::Field| {
+                NOT_OURS.contains(&field.name)
+                    || offset != field.offset && KEPT_IN_FEWER_BYTES.contains(&field.name)
+            };
+            let field = known.and_then(|layout| layout.at(offset));
+            if options.defined && field.is_some_and(is_left_out) {
                 continue;
             }
             let Ok(off) = i16::try_from(offset) else {

@@ -100,14 +100,15 @@ pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
         wanted.is_empty() || program.is_some_and(|program| wanted.contains(&program.name))
     };
     let warning = |handle| {
-        let reject = vm.verification(handle)?.outcome.as_ref().err()?;
+        let known = vm.verification(handle)?;
+        let reject = known.outcome.as_ref().err()?;
         let name = &vm.program(handle)?.name;
         let what = if reject.is_unsupported() {
             "can't be verified"
         } else {
             "is refused by Linux"
         };
-        let why = reject.text();
+        let why = &known.verdict.message;
         Some(format!(
             "program '{name}' {what}: {why}; it runs with each access checked"
         ))
