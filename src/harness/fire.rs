@@ -126,6 +126,7 @@ impl Vm {
         event: &Event,
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
+        self.check_context(program, event)?;
         let (machine, images) = (&mut self.machine, &self.images);
         let Some(entry) = images.get(program.index()) else {
             return Err(self.no_program(&format!("#{}", program.0)));

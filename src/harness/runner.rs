@@ -113,6 +113,7 @@ impl Vm {
         program: ProgramHandle,
         event: &Event,
     ) -> Result<Runner<'_>> {
+        self.check_context(program, event)?;
         let how = match self.engine_of_handle(program) {
             EngineKind::Checked => How::Checked,
             EngineKind::Interp => How::Fast,
