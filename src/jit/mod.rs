@@ -6,7 +6,6 @@
 //! | `code` | code memory: written, then executable, never both |
 //! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
-//! | `labels` | labels, and code that is put off |
 //! | `layout` | where machine code finds what in a run |
 //! | `runtime` | what machine code and Rust agree on, and what machine code calls |
 //! | `arm64` | the code for arm64 |
@@ -23,7 +22,6 @@ mod arm64;
 mod code;
 mod count;
 mod emitted;
-mod labels;
 mod layout;
 mod loops;
 mod runtime;
