@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::regs::{FRAME, Host, host};
-use crate::isa::{Operand, Reg, RegSet};
+use crate::isa::{Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Function, Lowered, Op, Place, Target};
+use crate::lower::{Function, Lowered, Op, Place, Target, effect};
 
 /// What is added to a register to get a host address, or is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,8 +89,8 @@ impl Survey {
     fn of(entry: Target, ops: &[Op], loops: &Loops) -> Self {
         let mut survey = Self::default();
         for (op, at) in ops.iter().zip(entry..) {
-            survey.used.see(op);
-            if let Some(pin) = place_of(op).and_then(pin_of) {
+            survey.used.see(*op);
+            if let Some(pin) = place_of(*op).and_then(pin_of) {
                 survey.want(pin, LOOP.pow(loops.depth(at).min(DEPTH).into()));
             }
         }
@@ -115,83 +115,30 @@ fn pin_of(place: Place) -> Option<Pin> {
 }
 
 /// Where an operation's access goes.
-const fn place_of(op: &Op) -> Option<Place> {
+const fn place_of(op: Op) -> Option<Place> {
     match op {
         Op::Load { place, .. }
         | Op::LoadSx { place, .. }
         | Op::Store { place, .. }
-        | Op::Atomic { place, .. } => Some(*place),
+        | Op::Atomic { place, .. } => Some(place),
         _ => None,
     }
 }
 
 impl Used {
-    fn reg(&mut self, reg: Reg) {
-        self.regs = self.regs.with(reg);
-    }
-
-    fn arguments(&mut self) {
-        self.regs = self.regs.union(RegSet::CALLER_SAVED);
-    }
-
-    fn operand(&mut self, operand: Operand) {
-        if let Operand::Reg(reg) = operand {
-            self.reg(reg);
-        }
-    }
-
-    fn place(&mut self, place: Place) {
-        match place {
-            Place::Stack { .. } => self.frame = true,
-            Place::Context { .. } => {}
-            Place::MapValue { base, .. }
-            | Place::Packet { base, .. }
-            | Place::Table { base, .. }
-            | Place::Checked { base, .. } => self.reg(base),
-        }
-    }
-
     /// Notes what an operation uses.
-    fn see(&mut self, op: &Op) {
-        match *op {
-            Op::Alu { dst, src, .. } => {
-                self.reg(dst);
-                self.operand(src);
-            }
-            Op::MovSx { dst, src, .. } => {
-                self.reg(dst);
-                self.reg(src);
-            }
-            Op::Neg { dst, .. } | Op::Endian { dst, .. } | Op::LoadImm { dst, .. } => self.reg(dst),
-            Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => {
-                self.reg(dst);
-                self.place(place);
-            }
-            Op::Store { place, src, .. } => {
-                self.place(place);
-                self.operand(src);
-            }
-            Op::Atomic { place, src, .. } => {
-                self.place(place);
-                self.reg(src);
-                self.reg(Reg::R0);
-            }
-            Op::LoadPointer { dst, .. } => self.reg(dst),
-            Op::JumpIf { dst, src, .. } => {
-                self.reg(dst);
-                self.operand(src);
-            }
-            // The interpreter's step leaves alone in the run what nobody mentions.
-            Op::Jump { .. } | Op::MayGoto { .. } => {}
-            Op::Exit => self.reg(Reg::R0),
-            Op::LoadPacket { .. } | Op::TailCall => self.arguments(),
-            Op::Lookup { key, .. } => {
-                self.place(key);
-                self.reg(Reg::R0);
-                self.calls = true;
-            }
-            Op::Known { .. } => self.reg(Reg::R0),
-            Op::CallHelper { .. } | Op::CallFunction { .. } => self.calls = true,
-        }
+    fn see(&mut self, op: Op) {
+        let effect = effect(op);
+        self.regs = self.regs.union(effect.reads).union(effect.writes);
+        let place = match op {
+            Op::Lookup { key, .. } => Some(key),
+            _ => place_of(op),
+        };
+        self.frame |= matches!(place, Some(Place::Stack { .. }));
+        // Where the interpreter's step does it, it finds in the run what others left there.
+        self.calls |= matches!(
+            op,
+            Op::CallHelper { .. } | Op::CallFunction { .. } | Op::TailCall | Op::Lookup { .. }
+        );
     }
 }

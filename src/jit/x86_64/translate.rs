@@ -41,22 +41,10 @@ pub(in crate::jit) fn emit(
             if loops.is_head(at) {
                 emitter.code.align_here();
             }
-            let label = emitter.label(at);
-            asm!(emitter ; =>label);
-            let fused = lowered.fused(at);
-            if let Some((fused, count)) = fused
-                && emitter.fused(at, at + Target::from(count), fused)
-            {
-                // Nothing leads into it; a listing shows all of it at the first one.
-                for inner in at + 1..at + Target::from(count) {
-                    let label = emitter.label(inner);
-                    asm!(emitter ; =>label);
-                }
-                at += Target::from(count);
-            } else {
-                emitter.op(at, *ops.get(at as usize)?);
-                at += 1;
-            }
+            at = match emitter.rounds(at, &loops) {
+                Some(end) => end,
+                None => emitter.one(at)?,
+            };
         }
         emitter.finish();
     }
@@ -74,6 +62,31 @@ pub(in crate::jit) fn emit(
 }
 
 impl Emitter<'_> {
+    /// The code of the operation at `at`, or of several as one; the one after it.
+    pub(super) fn one(&mut self, at: Target) -> Option<Target> {
+        let label = self.label(at);
+        asm!(self ; =>label);
+        self.code_of(at)
+    }
+
+    /// The same without its label.
+    pub(super) fn code_of(&mut self, at: Target) -> Option<Target> {
+        let fused = self.lowered.fused(at);
+        if let Some((fused, count)) = fused
+            && self.fused(at, at + Target::from(count), fused)
+        {
+            let end = at + Target::from(count);
+            // Nothing leads into it; a listing shows all of it at the first one.
+            for inner in at + 1..end {
+                let label = self.label(inner);
+                asm!(self ; =>label);
+            }
+            return Some(end);
+        }
+        self.op(at, *self.lowered.ops().get(at as usize)?);
+        Some(at + 1)
+    }
+
     /// The code of an operation, and of what leads from it to the next.
     fn op(&mut self, at: Target, op: Op) {
         let mut has_code = true;
@@ -129,7 +142,7 @@ impl Emitter<'_> {
                 dst,
                 src,
                 target,
-            } => self.jump_if(at, op, width_of(width), (dst, src), target),
+            } => return self.jump_if(at, op, width_of(width), (dst, src), target),
             // What they lead to is in the count already.
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
@@ -139,6 +152,6 @@ impl Emitter<'_> {
         if !has_code {
             self.step(at);
         }
-        self.take(self.counts.edge(at, at + 1));
+        self.fall(at, at + 1);
     }
 }
