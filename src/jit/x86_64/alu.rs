@@ -21,14 +21,7 @@ pub(super) use by_width;
 
 impl Emitter<'_> {
     /// `dst op= src`.
-    pub(super) fn alu(
-        &mut self,
-        op: AluOp,
-        width: Width,
-        dst: Reg,
-        src: Operand,
-        notes: Notes,
-    ) {
+    pub(super) fn alu(&mut self, op: AluOp, width: Width, dst: Reg, src: Operand, notes: Notes) {
         let Some(dst) = host(dst) else {
             return; // r10 is read-only
         };

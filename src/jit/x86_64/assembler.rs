@@ -87,7 +87,10 @@ impl Assembler {
         self.mark(Kind::Align, 0);
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "offsets in code have 32 bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "offsets in code have 32 bits"
+    )]
     fn mark(&mut self, kind: Kind, label: usize) {
         self.marks.push(Mark {
             at: self.bytes.len() as u32,
@@ -246,10 +249,9 @@ impl DynasmLabelApi for Assembler {
 
     fn dynamic_label(&mut self, id: DynamicLabel) {
         let number = id.get_id();
-        if let (Some(place), Ok(here)) = (
-            self.places.get_mut(number),
-            u32::try_from(self.bytes.len()),
-        ) {
+        if let (Some(place), Ok(here)) =
+            (self.places.get_mut(number), u32::try_from(self.bytes.len()))
+        {
             *place = here;
             self.mark(Kind::Label, number);
         }

@@ -142,22 +142,4 @@ impl Emitter<'_> {
             (JumpOp::Set, false) => asm!(self ; jz =>to),
         }
     }
-
-    /// `dst = src` if, after the comparison, `op` holds as it `should`.
-    pub(super) fn move_if(&mut self, op: JumpOp, should: bool, dst: Host, src: Host) {
-        match (op, should) {
-            (JumpOp::Eq, true) | (JumpOp::Ne, false) => asm!(self ; cmove Rq(dst), Rq(src)),
-            (JumpOp::Ne, true) | (JumpOp::Eq, false) => asm!(self ; cmovne Rq(dst), Rq(src)),
-            (JumpOp::Gt, true) | (JumpOp::Le, false) => asm!(self ; cmova Rq(dst), Rq(src)),
-            (JumpOp::Ge, true) | (JumpOp::Lt, false) => asm!(self ; cmovae Rq(dst), Rq(src)),
-            (JumpOp::Lt, true) | (JumpOp::Ge, false) => asm!(self ; cmovb Rq(dst), Rq(src)),
-            (JumpOp::Le, true) | (JumpOp::Gt, false) => asm!(self ; cmovbe Rq(dst), Rq(src)),
-            (JumpOp::Sgt, true) | (JumpOp::Sle, false) => asm!(self ; cmovg Rq(dst), Rq(src)),
-            (JumpOp::Sge, true) | (JumpOp::Slt, false) => asm!(self ; cmovge Rq(dst), Rq(src)),
-            (JumpOp::Slt, true) | (JumpOp::Sge, false) => asm!(self ; cmovl Rq(dst), Rq(src)),
-            (JumpOp::Sle, true) | (JumpOp::Sgt, false) => asm!(self ; cmovle Rq(dst), Rq(src)),
-            (JumpOp::Set, true) => asm!(self ; cmovnz Rq(dst), Rq(src)),
-            (JumpOp::Set, false) => asm!(self ; cmovz Rq(dst), Rq(src)),
-        }
-    }
 }

@@ -8,12 +8,13 @@ use super::assembler::Assembler;
 use super::divide::{Division, Special};
 use super::encode::{At, Digit, Opcode};
 use super::features::Features;
-use super::pins::Pins;
-use super::unroll::Round;
+use super::pins::{Pin, Pins};
 use super::regs::{FIRST, Host, LEFT, RUN, host};
+use super::unroll::Round;
 use crate::interp::Run;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;
+use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Target};
 
 /// Instructions into an emitter's code.
@@ -42,8 +43,11 @@ pub(super) struct Emitter<'a> {
     pub ends: Ends,
     /// What its spare registers hold.
     pub pins: Pins,
+    /// What the first spare register for the code of one operation holds, if it is known.
+    pub held: Option<Pin>,
     /// The round of a loop under way.
     pub round: Option<Round>,
+    pub loops: Loops,
 }
 
 /// Where a function's code goes on at its ends.
@@ -119,7 +123,9 @@ impl<'a> Emitter<'a> {
             stubs: Vec::new(),
             ends,
             pins: Pins::default(),
+            held: None,
             round: None,
+            loops: Loops::of(lowered.ops()),
         }
     }
 

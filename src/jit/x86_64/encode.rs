@@ -265,7 +265,8 @@ impl Emitter<'_> {
         match at.index {
             Some(index) => {
                 self.code.push(head | 4);
-                self.code.push(at.scale << 6 | (index & 7) << 3 | at.base & 7);
+                self.code
+                    .push(at.scale << 6 | (index & 7) << 3 | at.base & 7);
             }
             // `rsp` and `r12` stand in the second byte.
             None if at.base & 7 == 4 => {

@@ -5,9 +5,9 @@ use dynasmrt::DynasmApi;
 use super::alu::by_width;
 use super::emitter::{Emitter, asm};
 use super::encode::{At, Opcode};
-use super::regs::{FIRST, Host, LEFT, SECOND, host};
+use super::regs::{FIRST, Host, SECOND, host};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Size, Width};
-use crate::lower::{Branch, Fused, Notes, Place, Source, Target};
+use crate::lower::{Branch, Fused, Notes, Place, Target};
 
 impl Emitter<'_> {
     /// The code of the operations from `at` to `end` as one; false where there is none
@@ -59,24 +59,9 @@ impl Emitter<'_> {
                 left,
                 right,
             } => self.load_indexed(at, (size, place), dst, left, right),
-            Fused::Select {
-                op,
-                width,
-                left,
-                right,
-                dst,
-                yes,
-                no,
-            } => {
-                let skipped = Target::from(fused.skipped());
-                let taken = self.edge(end - 1 - skipped, end);
-                let more = self.edge(end - 1, end) - taken;
-                if !self.select((op, width, left, right), dst, (yes, no), more) {
-                    return false;
-                }
-                self.take(taken);
-                return true;
-            }
+            // The branches are well predicted where it was measured, and the one
+            // instruction more or less would have to be counted.
+            Fused::Select { .. } => false,
             Fused::LoadAlu {
                 size,
                 place,
@@ -188,11 +173,26 @@ impl Emitter<'_> {
                 self.immediate(size, imm);
             }
             _ => {
-                self.with_memory(Opcode::load(size), SECOND, from);
-                self.compare_host(op, width, SECOND, right);
+                let Some(number) = self.spare(from) else {
+                    return false;
+                };
+                self.with_memory(Opcode::load(size), number, from);
+                self.compare_host(op, width, number, right);
             }
         }
         true
+    }
+
+    /// A register for the code of one operation beside those of an access.
+    fn spare(&mut self, at: At) -> Option<Host> {
+        if !self.pins.holds(SECOND) {
+            return Some(SECOND);
+        }
+        if at.index == Some(FIRST) || at.base == FIRST {
+            return None;
+        }
+        self.held = None;
+        Some(FIRST)
     }
 
     /// `dst` = what lies at `left + right`, seen from which the place is given.
@@ -219,8 +219,11 @@ impl Emitter<'_> {
         };
         match (index, right) {
             (Some(right), _) => {
-                self.with_memory(Opcode::LEA, SECOND, At::indexed(left, right, 0));
-                from.base = SECOND;
+                let Some(sum) = self.spare(from) else {
+                    return false;
+                };
+                self.with_memory(Opcode::LEA, sum, At::indexed(left, right, 0));
+                from.base = sum;
             }
             (None, Operand::Imm(imm)) => match from.off.checked_add(imm) {
                 Some(off) => (from.base, from.off) = (left, off),
@@ -230,53 +233,6 @@ impl Emitter<'_> {
         }
         self.with_memory(Opcode::load(size), dst, from);
         true
-    }
-
-    /// `dst` = one of two sources without a branch. Where the condition does not hold,
-    /// `more` instructions are counted.
-    fn select(
-        &mut self,
-        (op, width, left, right): (JumpOp, Width, Reg, Operand),
-        dst: Reg,
-        (yes, no): (Source, Source),
-        more: i32,
-    ) -> bool {
-        let is_host = |reg: Reg| host(reg).is_some();
-        let (Some(dst), true) = (
-            host(dst),
-            is_host(left) && right.reg().is_none_or(is_host),
-        ) else {
-            return false;
-        };
-        let (yes, no) = (self.evaluate(yes, FIRST), self.evaluate(no, SECOND));
-        self.compare(op, width, left, right);
-        // What follows leaves the flags alone.
-        if yes == dst {
-            self.move_if(op, false, dst, no);
-        } else {
-            if no != dst {
-                asm!(self ; mov Rq(dst), Rq(no));
-            }
-            self.move_if(op, true, dst, yes);
-        }
-        if more != 0 {
-            self.with_memory(Opcode::LEA, SECOND, At::new(LEFT, -more));
-            self.move_if(op, false, LEFT, SECOND);
-        }
-        true
-    }
-
-    /// The register with what is chosen: its own, or a spare one.
-    fn evaluate(&mut self, source: Source, spare: Host) -> Host {
-        let Source { width, from, right } = source;
-        match (from, width, right) {
-            (Operand::Reg(reg), Width::W64, 0) => return self.source(reg, spare),
-            _ => self.mov(width, spare, from),
-        }
-        if right > 0 {
-            self.shift_imm(AluOp::Rsh, width, spare, right.into());
-        }
-        spare
     }
 
     /// `dst = left op right`.
@@ -442,7 +398,11 @@ impl Emitter<'_> {
         }
         let temporary = match (op, loaded.flatten()) {
             (AluOp::Mov, None) => to,
-            (_, loaded) => loaded.unwrap_or(FIRST),
+            (_, Some(loaded)) => loaded,
+            (_, None) => match self.spare(from) {
+                Some(spare) => spare,
+                None => return false,
+            },
         };
         self.with_memory(Opcode::load(size), temporary, from);
         if op == AluOp::Mov && temporary == to {
@@ -520,7 +480,11 @@ impl Emitter<'_> {
         {
             return false;
         }
-        let via = via.unwrap_or(SECOND);
+        let via = match via {
+            Some(via) => via,
+            None if self.pins.holds(SECOND) => return false,
+            None => SECOND,
+        };
         let Some(from) = self.place(at, from) else {
             return false;
         };
@@ -537,10 +501,7 @@ impl Emitter<'_> {
 pub(super) const fn is_direct(place: Place) -> bool {
     matches!(
         place,
-        Place::Stack { .. }
-            | Place::Context { .. }
-            | Place::MapValue { .. }
-            | Place::Packet { .. }
+        Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }
     )
 }
 

@@ -2,10 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::regs::{FRAME, Host, host};
-use crate::isa::{Reg, RegSet};
+use super::emitter::Emitter;
+use super::fused::is_direct;
+use super::regs::{FRAME, Host, SECOND, host};
+use crate::interp::POINTERS;
+use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Function, Lowered, Op, Place, Target, effect};
+use crate::lower::{Branch, Function, Fused, Lowered, Op, Place, Target, effect};
 
 /// What is added to a register to get a host address, or is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +28,15 @@ pub(super) struct Pins(SmallVec<[(Pin, Host); 4]>);
 impl Pins {
     /// Which register holds it.
     pub(super) fn get(&self, pin: Pin) -> Option<Host> {
-        self.0.iter().find(|(p, _)| *p == pin).map(|(_, host)| *host)
+        self.0
+            .iter()
+            .find(|(p, _)| *p == pin)
+            .map(|(_, host)| *host)
+    }
+
+    /// Whether a register holds one.
+    pub(super) fn holds(&self, host: Host) -> bool {
+        self.0.iter().any(|(_, pinned)| *pinned == host)
     }
 
     /// All of them.
@@ -39,7 +50,11 @@ impl Pins {
         let Some(ops) = lowered.ops().get(range) else {
             return Self::default();
         };
-        let survey = Survey::of(function.entry, ops, loops);
+        let mut survey = Survey::of(function.entry, ops, loops);
+        // Pointers that are not at hand are a matter of calls.
+        let pointers = &lowered.context().pointers;
+        let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
+        survey.used.second |= !at_hand;
         let mut wanted = survey.wanted;
         wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let spare = survey.used.spare();
@@ -56,6 +71,8 @@ struct Used {
     regs: RegSet,
     frame: bool,
     calls: bool,
+    /// The second register for the code of one operation is needed for that.
+    second: bool,
 }
 
 impl Used {
@@ -69,7 +86,8 @@ impl Used {
         let frame = (!self.frame && !calls).then_some(FRAME);
         let spare = kept.into_iter().chain(lost);
         let spare = spare.filter(move |reg| !regs.contains(*reg));
-        spare.filter_map(host).chain(frame)
+        let second = (!self.second && !calls).then_some(SECOND);
+        spare.filter_map(host).chain(frame).chain(second)
     }
 }
 
@@ -134,6 +152,7 @@ impl Used {
             Op::Lookup { key, .. } => Some(key),
             _ => place_of(op),
         };
+        self.second |= needs_second(op);
         self.frame |= matches!(place, Some(Place::Stack { .. }));
         // Where the interpreter's step does it, it finds in the run what others left there.
         self.calls |= matches!(
@@ -141,4 +160,96 @@ impl Used {
             Op::CallHelper { .. } | Op::CallFunction { .. } | Op::TailCall | Op::Lookup { .. }
         );
     }
+}
+
+/// Whether the code of an operation may need the second spare register.
+const fn needs_second(op: Op) -> bool {
+    match op {
+        Op::Alu { op, src, .. } => {
+            let divides = matches!(op, AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod);
+            divides || is_frame_pointer(src)
+        }
+        Op::JumpIf { dst, src, .. } => {
+            matches!(dst, Reg::R10) || is_frame_pointer(src)
+        }
+        Op::MovSx { .. }
+        | Op::Neg { .. }
+        | Op::Endian { .. }
+        | Op::LoadImm { .. }
+        | Op::Known { .. }
+        | Op::LoadPointer { .. }
+        | Op::Jump { .. }
+        // What it needs is needed no longer then.
+        | Op::Exit => false,
+        Op::Load { place, .. } | Op::LoadSx { place, .. } => !is_direct(place),
+        Op::Store { place, src, .. } => !is_direct(place) || is_frame_pointer(src),
+        _ => true,
+    }
+}
+
+const fn is_frame_pointer(operand: Operand) -> bool {
+    matches!(operand, Operand::Reg(Reg::R10))
+}
+
+impl Emitter<'_> {
+    /// Whether the code of an operation leaves the first spare register alone, or has
+    /// noted what it holds.
+    pub(super) fn keeps(&self, op: Op) -> bool {
+        match op {
+            Op::Alu { op, src, .. } => self.alu_keeps(op, src),
+            Op::MovSx { src, .. } => src != Reg::R10,
+            Op::Load { .. } | Op::LoadSx { .. } | Op::Store { .. } | Op::JumpIf { .. } => {
+                !needs_second(op)
+            }
+            Op::Neg { .. }
+            | Op::Endian { .. }
+            | Op::LoadImm { .. }
+            | Op::Known { .. }
+            | Op::Jump { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn alu_keeps(&self, op: AluOp, src: Operand) -> bool {
+        match (op, src) {
+            (AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod, _) => false,
+            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(_)) => {
+                self.features.bmi2 && !is_frame_pointer(src)
+            }
+            _ => !is_frame_pointer(src),
+        }
+    }
+
+    /// The same of several operations as one.
+    pub(super) fn fused_keeps(&self, fused: Fused) -> bool {
+        match fused {
+            Fused::Alu {
+                op, left, right, ..
+            } => left != Reg::R10 && self.alu_keeps(op, right),
+            Fused::Rotate { src, .. } | Fused::Extract { src, .. } | Fused::Bits { src, .. } => {
+                src != Reg::R10
+            }
+            Fused::ShiftAdd { base, index, .. } => base != Reg::R10 && index != Reg::R10,
+            Fused::LoadIndexed { .. }
+            | Fused::LoadAlu { .. }
+            | Fused::Update { .. }
+            | Fused::Copy { .. } => true,
+            Fused::Branch(branch) | Fused::LoadBranch { branch, .. } => branch_keeps(&branch),
+            Fused::AluBranch {
+                copy,
+                op,
+                src,
+                branch,
+                ..
+            } => {
+                let copies_frame = copy.is_some_and(|(_, from)| from == Reg::R10);
+                !copies_frame && self.alu_keeps(op, src) && branch_keeps(&branch)
+            }
+            Fused::Select { .. } => false,
+        }
+    }
+}
+
+fn branch_keeps(branch: &Branch) -> bool {
+    branch.left != Reg::R10 && !is_frame_pointer(branch.right)
 }

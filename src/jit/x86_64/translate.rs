@@ -6,10 +6,9 @@ use super::emitter::{Emitter, asm};
 use super::features::Features;
 use super::pins::Pins;
 use super::regs::{RAX, host};
+use crate::isa::Width;
 use crate::jit::count::Counts;
 use crate::jit::emitted::Emitted;
-use crate::jit::loops::Loops;
-use crate::isa::Width;
 use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
@@ -28,20 +27,20 @@ pub(in crate::jit) fn emit(
     let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.ends;
     emitter.trampoline();
-    let loops = Loops::of(ops);
     let mut at = 0;
     for (number, function) in lowered.functions().iter().enumerate() {
         let label = emitter.functions.get(number).copied()?;
-        emitter.pins = Pins::of(lowered, function, &loops);
+        emitter.pins = Pins::of(lowered, function, &emitter.loops);
         emitter.code.align_here();
         asm!(emitter ; =>label);
+        emitter.held = None;
         emitter.enter(function);
         at = at.max(function.entry);
         while at < function.end {
-            if loops.is_head(at) {
+            if emitter.loops.is_head(at) {
                 emitter.code.align_here();
             }
-            at = match emitter.rounds(at, &loops) {
+            at = match emitter.rounds(at) {
                 Some(end) => end,
                 None => emitter.one(at)?,
             };
@@ -64,6 +63,9 @@ pub(in crate::jit) fn emit(
 impl Emitter<'_> {
     /// The code of the operation at `at`, or of several as one; the one after it.
     pub(super) fn one(&mut self, at: Target) -> Option<Target> {
+        if self.loops.is_target(at) {
+            self.held = None;
+        }
         let label = self.label(at);
         asm!(self ; =>label);
         self.code_of(at)
@@ -81,9 +83,16 @@ impl Emitter<'_> {
                 let label = self.label(inner);
                 asm!(self ; =>label);
             }
+            if !self.fused_keeps(fused) {
+                self.held = None;
+            }
             return Some(end);
         }
-        self.op(at, *self.lowered.ops().get(at as usize)?);
+        let op = *self.lowered.ops().get(at as usize)?;
+        self.op(at, op);
+        if !self.keeps(op) {
+            self.held = None;
+        }
         Some(at + 1)
     }
 

@@ -6,7 +6,6 @@ use dynasmrt::{DynamicLabel, DynasmLabelApi};
 use super::emitter::{Emitter, asm};
 use super::fused::is_direct;
 use crate::jit::count::MOST_ROUNDS;
-use crate::jit::loops::Loops;
 use crate::lower::{Keys, Notes, Op, Target};
 
 /// A round of a loop under way.
@@ -52,7 +51,8 @@ const MOST: Target = 40;
 impl Emitter<'_> {
     /// The code of a loop in several rounds, if one begins at `head` that is small and
     /// simple; the operation after it.
-    pub(super) fn rounds(&mut self, head: Target, loops: &Loops) -> Option<Target> {
+    pub(super) fn rounds(&mut self, head: Target) -> Option<Target> {
+        let loops = &self.loops;
         if !loops.is_head(head) {
             return None;
         }
@@ -83,7 +83,9 @@ impl Emitter<'_> {
         for number in 0..rounds {
             let labels = match number {
                 0 => Vec::new(),
-                _ => (head..back).map(|_| self.code.new_dynamic_label()).collect(),
+                _ => (head..back)
+                    .map(|_| self.code.new_dynamic_label())
+                    .collect(),
             };
             self.round = Some(Round {
                 head,
@@ -93,6 +95,7 @@ impl Emitter<'_> {
                 labels,
             });
             if number == 0 {
+                self.held = None;
                 let label = self.label(head);
                 asm!(self ; =>label);
             }
