@@ -1,130 +1,146 @@
-//! The table of `docs/benchmarks.md`: `cargo bench --bench table`.
+//! The table of `docs/benchmarks.md`, in Markdown:
+//!
+//! ```text
+//! cargo bench --bench table                      all of it, some three minutes
+//! cargo bench --bench table -- --quick           fewer and shorter samples
+//! cargo bench --bench table -- sum fnv           only these programs
+//! ```
 
+mod measure;
+mod rows;
 #[allow(dead_code, reason = "each target uses a part of it")]
 mod suite;
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
-use bpflab::harness::EngineKind;
-use suite::engine::{Engine, Loaded};
-use suite::programs::{Group, PROGRAMS, Program};
-
-const SAMPLES: usize = 9;
-const BURST: Duration = Duration::from_millis(1);
-const BURSTS: usize = 5;
-
-fn engines() -> Vec<Box<dyn Engine>> {
-    vec![
-        Box::new(suite::ours::Ours(EngineKind::Checked)),
-        Box::new(suite::ours::Ours(EngineKind::Interp)),
-        Box::new(suite::ours::Ours(EngineKind::Jit)),
-        Box::new(suite::kernel::Kernel::new()),
-        Box::new(suite::native::Native::new()),
-        Box::new(suite::rbpf::Rbpf { is_jit: false }),
-        Box::new(suite::rbpf::Rbpf { is_jit: true }),
-    ]
-}
-
-fn fastest(loaded: &mut dyn Loaded, times: u32, bursts: usize) -> f64 {
-    let ns = (0..bursts).map(|_| loaded.run(times).0.as_secs_f64() * 1e9 / f64::from(times));
-    ns.fold(f64::INFINITY, f64::min)
-}
-
-fn calibrate(loaded: &mut dyn Loaded) -> u32 {
-    let burst = BURST.as_secs_f64() * 1e9;
-    let mut times = 1_u32;
-    loop {
-        let ns = fastest(loaded, times, 4);
-        if ns * f64::from(times) > burst / 8.0 {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            return ((burst / ns) as u32).max(1);
-        }
-        times *= 4;
-    }
-}
-
-fn sample(engine: &dyn Engine, program: &Program, times: &mut u32) -> Result<f64, String> {
-    let mut loaded = engine.load(program)?;
-    let (_, value) = loaded.run(1);
-    let want = (program.expected)(&(program.input)());
-    assert_eq!(value, want, "{} on {}", program.name, engine.name());
-    if *times == 0 {
-        *times = calibrate(&mut *loaded);
-    }
-    Ok(fastest(&mut *loaded, *times, BURSTS))
-}
-
-fn median(mut v: Vec<f64>) -> f64 {
-    v.sort_by(f64::total_cmp);
-    v[v.len() / 2]
-}
+use measure::host::Host;
+use measure::{Effort, Row};
+use rows::goals::{HEADING, number};
+use rows::programs::Rows;
+use suite::columns::Column;
+use suite::engine::Engine;
+use suite::programs::{Group, PROGRAMS};
 
 fn main() {
-    let engines = engines();
-    let mut all: Vec<Vec<Vec<f64>>> = Vec::new();
-    let only = std::env::args().nth(1).filter(|a| !a.starts_with('-'));
-    let programs: Vec<_> = PROGRAMS
-        .iter()
-        .filter(|p| {
-            only.as_ref()
-                .is_none_or(|o| p.name == o || p.group == Group::Empty)
-        })
+    // Cargo adds `--bench`.
+    let words: Vec<_> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
         .collect();
-    for program in &programs {
-        let mut times = vec![0; engines.len()];
-        let mut rows = vec![Vec::new(); engines.len()];
-        let mut absent = vec![false; engines.len()];
-        for _ in 0..SAMPLES {
-            for (at, engine) in engines.iter().enumerate() {
-                if absent[at] {
-                    continue;
-                }
-                match sample(&**engine, program, &mut times[at]) {
-                    Ok(ns) => rows[at].push(ns),
-                    Err(why) => {
-                        eprintln!("{} on {}: {why}", program.name, engine.name());
-                        absent[at] = true;
-                    }
-                }
-            }
-        }
-        all.push(rows);
-    }
-    let kernel = 3;
-    let empty = all.last().unwrap()[kernel].clone();
-    for (program, rows) in programs.iter().zip(&mut all) {
-        if program.group != Group::Empty {
-            for (ns, empty) in rows[kernel].iter_mut().zip(&empty) {
-                *ns -= *empty;
-            }
-        }
-    }
-    print!("{:22}", "ns per run");
-    for engine in &engines {
-        print!("{:>12}", engine.name());
-    }
-    println!("   jit/kern jit/nat  int/kern rbpf/int");
-    for (program, rows) in programs.iter().zip(&all) {
-        print!("{:22}", program.title);
-        for row in rows {
-            if row.is_empty() {
-                print!("{:>12}", "-");
-            } else {
-                print!("{:>12.1}", median(row.clone()));
-            }
-        }
-        let ratio = |a: usize, b: usize| {
-            if rows[a].is_empty() || rows[b].is_empty() {
-                return f64::NAN;
-            }
-            median(rows[a].iter().zip(&rows[b]).map(|(a, b)| a / b).collect())
-        };
-        println!(
-            "   {:8.2} {:7.2} {:8.2} {:8.2}",
-            ratio(2, 3),
-            ratio(2, 4),
-            ratio(1, 3),
-            ratio(5, 1)
+    let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.starts_with("--"));
+    let quick = options.iter().any(|option| *option == "--quick");
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let known = |name: &&String| PROGRAMS.iter().any(|program| program.name == **name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+        eprintln!(
+            "error: no program '{unknown}'; there are {}",
+            all.join(", ")
         );
+        std::process::exit(2);
     }
+    println!("{}", Host::this());
+    let engines: Vec<_> = Column::ALL.into_iter().map(Column::engine).collect();
+    let table = programs(&engines, &names, effort);
+    println!("{}", times(&table));
+    println!("{}", ratios(&table));
+    let absent = absences(&table);
+    println!("{absent}");
+    let mut figures = Rows(&table).figures();
+    if names.is_empty() {
+        let compiled = rows::compile::measure(effort);
+        figures.extend(rows::compile::figures(&compiled));
+        figures.push(rows::loading::figure(effort));
+        figures.push(rows::events::figure(effort));
+        println!("{}", rows::compile::table(&compiled));
+        println!("{}", rows::threads::table(effort));
+    }
+    print!("{HEADING}");
+    for figure in figures
+        .iter()
+        .filter(|figure| names.is_empty() || figure.measured.is_some())
+    {
+        print!("{figure}");
+    }
+}
+
+/// Measures the programs, all or those named; the empty one always.
+fn programs(engines: &[Box<dyn Engine>], names: &[&String], effort: Effort) -> Vec<Row> {
+    let wanted = PROGRAMS.iter().filter(|program| {
+        let is_named = names.iter().any(|name| *name == program.name);
+        names.is_empty() || is_named || program.group == Group::Empty
+    });
+    let rows = wanted.map(|program| {
+        eprintln!("{}", program.title);
+        Row::measure(program, engines, effort)
+    });
+    rows.collect()
+}
+
+/// A heading with the engines, and a row of what they check.
+fn heading(first: &str, columns: &[Column]) -> String {
+    let titles: Vec<_> = columns.iter().map(|column| column.title()).collect();
+    let rule = "--:|".repeat(columns.len());
+    format!("| {first} | {} |\n|---|{rule}\n", titles.join(" | "))
+}
+
+/// Nanoseconds of a run.
+fn times(table: &[Row]) -> String {
+    let mut text = heading("ns a run", &Column::ALL);
+    let checks = Column::ALL.map(Column::checks_memory);
+    let _ = writeln!(text, "| *checks memory* | *{}* |", checks.join("* | *"));
+    for row in table {
+        let cell = |column| row.ns(column).map_or("–".to_owned(), number);
+        let cells = Column::ALL.map(cell);
+        let _ = writeln!(text, "| {} | {} |", row.program.title, cells.join(" | "));
+    }
+    text
+}
+
+/// The ratios that matter.
+fn ratios(table: &[Row]) -> String {
+    use Column::{Checked, Interp, Jit, Kernel, Native, RbpfInterp, RbpfJit, SbpfInterp, SbpfJit};
+    const RATIOS: &[(Column, Column)] = &[
+        (Jit, Kernel),
+        (Jit, Native),
+        (Interp, Kernel),
+        (RbpfInterp, Interp),
+        (SbpfInterp, Interp),
+        (RbpfJit, Jit),
+        (SbpfJit, Jit),
+        (Checked, Interp),
+    ];
+    let title = |(of, to): &(Column, Column)| format!("{} / {}", of.title(), to.title());
+    let titles: Vec<_> = RATIOS.iter().map(title).collect();
+    let rule = "--:|".repeat(RATIOS.len());
+    let mut text = format!("| ratio of times | {} |\n|---|{rule}\n", titles.join(" | "));
+    for row in table {
+        let cell = |(of, to): &(Column, Column)| row.ratio(*of, *to).map_or("–".to_owned(), number);
+        let cells: Vec<_> = RATIOS.iter().map(cell).collect();
+        let _ = writeln!(text, "| {} | {} |", row.program.title, cells.join(" | "));
+    }
+    text
+}
+
+/// Why some cells are empty.
+fn absences(table: &[Row]) -> String {
+    let mut why: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for row in table {
+        for column in Column::ALL {
+            if let Err(absent) = row.ns(column) {
+                why.entry((column.title(), absent))
+                    .or_default()
+                    .push(row.program.title);
+            }
+        }
+    }
+    let lines = why.iter().map(|((column, absent), programs)| {
+        let programs = match programs.len() == table.len() {
+            true => "all".to_owned(),
+            false => programs.join(", "),
+        };
+        format!("- {column}, {programs}: not available here: {absent}\n")
+    });
+    lines.collect()
 }

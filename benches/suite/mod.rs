@@ -6,8 +6,10 @@
 //! | `inputs` | the bytes that they work on |
 //! | `expected` | the same computations in plain Rust |
 //! | `engine` | what an engine is here |
+//! | `columns` | which there are |
 //! | `ours`, `kernel`, `rbpf`, `sbpf`, `native` | the engines |
 
+pub mod columns;
 pub mod engine;
 pub mod expected;
 pub mod inputs;
@@ -17,3 +19,4 @@ pub mod native;
 pub mod ours;
 pub mod programs;
 pub mod rbpf;
+pub mod sbpf;

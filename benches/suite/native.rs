@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use libloading::Library;
 
-use super::engine::{Absent, Engine, Loaded};
+use super::engine::{Absent, Engine, Loaded, low32};
 use super::programs::{PROGRAMS, Program};
 
 /// What BPF can't do, the host shall not do either: no vectors, no `memcpy`.
@@ -70,14 +70,6 @@ fn compile() -> Result<Library, Absent> {
 }
 
 impl Engine for Native {
-    fn name(&self) -> &'static str {
-        "native C"
-    }
-
-    fn memory(&self) -> &'static str {
-        "never"
-    }
-
     fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
         let library = self.library.as_ref().map_err(Clone::clone)?;
         if !program.is_flat {
@@ -113,10 +105,6 @@ impl Loaded for Compiled {
             let value = unsafe { (self.function)(memory, self.length) };
             last = std::hint::black_box(value);
         }
-        let low = last.to_le_bytes();
-        (
-            start.elapsed(),
-            u32::from_le_bytes([low[0], low[1], low[2], low[3]]),
-        )
+        (start.elapsed(), low32(last))
     }
 }

@@ -41,22 +41,18 @@ impl Ours {
     }
 }
 
+impl Running {
+    /// The same program, on the same maps, on another CPU.
+    pub fn on_cpu(&self, cpu: u32) -> Self {
+        Self {
+            vm: self.vm.cpu(cpu).expect("it is free"),
+            handle: self.handle,
+            event: self.event.clone(),
+        }
+    }
+}
+
 impl Engine for Ours {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            EngineKind::Checked => "checked",
-            EngineKind::Interp => "interp",
-            EngineKind::Jit => "jit",
-        }
-    }
-
-    fn memory(&self) -> &'static str {
-        match self.0 {
-            EngineKind::Checked => "each access",
-            EngineKind::Interp | EngineKind::Jit => "before the run: verified",
-        }
-    }
-
     fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
         Ok(Box::new(self.running(program)?))
     }

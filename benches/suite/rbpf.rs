@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::engine::{Absent, Engine, Loaded};
+use super::engine::{Absent, Engine, Loaded, low32};
 use super::programs::Program;
 
 /// Its interpreter or its JIT.
@@ -24,18 +24,6 @@ struct Running {
 }
 
 impl Engine for Rbpf {
-    fn name(&self) -> &'static str {
-        if self.is_jit {
-            "rbpf jit"
-        } else {
-            "rbpf interp"
-        }
-    }
-
-    fn memory(&self) -> &'static str {
-        if self.is_jit { "never" } else { "each access" }
-    }
-
     fn load(&self, program: &Program) -> Result<Box<dyn Loaded>, Absent> {
         let bytes = program
             .flat()
@@ -97,10 +85,6 @@ impl Loaded for Running {
         for _ in 0..times {
             last = std::hint::black_box(self.once());
         }
-        let low = last.to_le_bytes();
-        (
-            start.elapsed(),
-            u32::from_le_bytes([low[0], low[1], low[2], low[3]]),
-        )
+        (start.elapsed(), low32(last))
     }
 }

@@ -4,6 +4,12 @@
 //! works on as an argument and the program on the standard input, both in hexadecimal,
 //! and expects r0 in hexadecimal on the standard output. Any exit code but 0 is an
 //! error, which it compares with the text on the standard error.
+//!
+//! The fast engines run verified programs only, and no verified program is given bare
+//! memory. For them the memory is the value of an array map, of exactly its size, and
+//! two instructions put its address and its length into r1 and r2 before the program
+//! begins: what the verifier accepts then may do with it what the suite expects. What it
+//! refuses is not run.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
@@ -16,14 +22,18 @@ use serde::Serialize;
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
 use super::run::Engine;
-use crate::harness::Vm;
-use crate::isa::RawInsn;
+use crate::harness::{EngineKind, Vm};
+use crate::isa::{AluOp, Insn, Operand, Pseudo, RawInsn, Reg, Width, encode};
 use crate::object::Object;
-use crate::program::Program;
-use crate::spec::ProgType;
-use crate::vm::World;
-use crate::vm::events::parse_hex;
+use crate::program::{Initial, MapDef, Program};
+use crate::spec::{MapType, ProgType};
+use crate::util::{MapId, Pc};
+use crate::vm::events::{Event, parse_hex};
 use crate::vm::memory::{Region, SharedBytes};
+use crate::vm::{ProgramHandle, World};
+
+/// Bytes of the packet that a wrapped program runs on, and never looks at.
+const PACKET: usize = 64;
 
 /// Run a program as a plugin of the bpf_conformance suite
 ///
@@ -59,13 +69,6 @@ impl Display for Result64 {
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    if arguments.engine != Engine::Checked {
-        return Err(Failure::with(
-            Exit::Unavailable,
-            "the suite's programs get bare memory, which is no context of a verified program: \
-             --engine checked runs them",
-        ));
-    }
     let memory = parse_hex(&arguments.memory)
         .map_err(|error| Failure::bad(format!("the memory: {error}")))?;
     let mut text = String::new();
@@ -77,22 +80,100 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     } else {
         bare(&bytes)?
     };
+    let r0 = match arguments.engine {
+        Engine::Checked => run_bare(program, &memory)?,
+        engine => run_wrapped(program, &memory, engine.into())?,
+    };
+    printer.show(&Result64 { r0 })?;
+    Ok(Exit::Fine)
+}
 
+/// Runs a program on memory that is nothing but memory, each access checked.
+fn run_bare(program: Program, memory: &[u8]) -> Result<u64, Failure> {
     let mut vm = Vm::with_world(World::default());
-    let maps = program.maps.clone();
-    let loaded = vm.load_programs(&maps, vec![Arc::new(program)])?;
+    let handle = load(&mut vm, program)?;
     let mut args = [0; 5];
     if !memory.is_empty() {
-        let region = Region::bytes("memory", Arc::new(SharedBytes::from_bytes(&memory)));
+        let region = Region::bytes("memory", Arc::new(SharedBytes::from_bytes(memory)));
         let space = &mut vm.machine().space;
         let address = space.insert(region).map_err(Failure::bad)?;
         args = [address.register(), memory.len() as u64, 0, 0, 0];
     }
-    for handle in loaded {
-        let finished = vm.execute(handle, args)?;
-        printer.show(&Result64 { r0: finished.r0 })?;
+    Ok(vm.execute(handle, args)?.r0)
+}
+
+/// Runs a program on the value of a map, if the verifier accepts it so.
+fn run_wrapped(program: Program, memory: &[u8], engine: EngineKind) -> Result<u64, Failure> {
+    let mut vm = Vm::with_world(World::default());
+    vm.set_engine(engine);
+    let handle = load(&mut vm, wrapped(program, memory)?)?;
+    let event = Event::packet(vec![0; PACKET]);
+    let found = vm.engine_of_run(handle, &event)?;
+    if found != engine {
+        let verdict = vm.verification(handle).map(|found| &found.verdict);
+        let why = match verdict.filter(|verdict| !verdict.accepted) {
+            Some(verdict) => format!("the verifier refuses the program: {}", verdict.message),
+            None => "the program can't run on it here".to_owned(),
+        };
+        return Err(Failure::with(
+            Exit::Unavailable,
+            format!("skipped on engine {engine}: {why}"),
+        ));
     }
-    Ok(Exit::Fine)
+    let outcome = vm.run_handle(handle, &event)?;
+    let run = outcome.runs.first();
+    run.map(|run| run.r0)
+        .ok_or_else(|| Failure::bad("the program did not run"))
+}
+
+fn load(vm: &mut Vm, program: Program) -> Result<ProgramHandle, Failure> {
+    let maps = program.maps.clone();
+    let loaded = vm.load_programs(&maps, vec![Arc::new(program)])?;
+    let first = loaded.first().copied();
+    first.ok_or_else(|| Failure::bad("no program to run"))
+}
+
+/// The program behind two instructions that set r1 and r2 as the suite has them.
+fn wrapped(mut program: Program, memory: &[u8]) -> Result<Program, Failure> {
+    let set = |dst, imm| Insn::Alu {
+        op: AluOp::Mov,
+        width: Width::W64,
+        dst,
+        src: Operand::Imm(imm),
+    };
+    let len = u32::try_from(memory.len()).map_err(Failure::bad)?;
+    let first = if memory.is_empty() {
+        set(Reg::R1, 0)
+    } else {
+        let mut def = MapDef::new("memory", MapType::Array, 4, len, 1);
+        def.initial.push(Initial::Bytes {
+            key: vec![0; 4],
+            value: memory.into(),
+        });
+        let index = MapId::from_index(program.maps.len()).0;
+        program.maps = program.maps.iter().cloned().chain([def]).collect();
+        let source = Pseudo::MapIdxValue { index, off: 0 };
+        let dst = Reg::R1;
+        Insn::LoadPseudo { dst, source }
+    };
+    let mut insns = encode(&[first, set(Reg::R2, len.cast_signed())]);
+    let more = u32::try_from(insns.len()).map_err(Failure::bad)?;
+    insns.append(&mut program.insns);
+    program.insns = insns;
+    // The main program begins with the two, every other function is further on.
+    for function in program.subprograms.iter_mut().filter(|f| f.start != Pc(0)) {
+        function.start.0 += more;
+    }
+    for info in program.func_info.iter_mut().filter(|i| i.insn_off != 0) {
+        info.insn_off += more;
+    }
+    for line in program.lines.iter_mut().filter(|line| line.insn_off != 0) {
+        line.insn_off += more;
+    }
+    for access in &mut program.accesses {
+        access.pc.0 += more;
+    }
+    Ok(program)
 }
 
 /// A program of bare instructions.

@@ -49,7 +49,7 @@ impl Engine for Kernel {
         let result = program.test_run(&run)?;
         Ok(Answer {
             retval: Some(result.retval),
-            packet: (!run.data.is_empty()).then_some(result.data),
+            packet: (!run.data.is_empty()).then(|| seen(first.prog_type, result.data)),
             // A raw tracepoint's arguments are not given back.
             context: (first.prog_type == ProgType::Syscall).then_some(result.context),
             maps: contents(&maps, &first.maps)?,
@@ -74,6 +74,18 @@ fn input(prog_type: ProgType, bytes: &[u8]) -> TestRun {
         },
         _ => TestRun::context(bytes),
     }
+}
+
+/// The packet as a program sees it. Above the link layer the kernel puts an Ethernet
+/// header of zeros before what it gives back (`bpf_prog_test_run_skb`,
+/// `net/bpf/test_run.c`).
+fn seen(prog_type: ProgType, mut packet: Vec<u8>) -> Vec<u8> {
+    const HEADER: usize = 14;
+    let on_link = [ProgType::Xdp, ProgType::SchedCls, ProgType::SchedAct];
+    if !on_link.contains(&prog_type) {
+        packet.drain(..HEADER.min(packet.len()));
+    }
+    packet
 }
 
 /// What the maps hold that can be read by key.

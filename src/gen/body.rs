@@ -112,18 +112,26 @@ impl<'a> Body<'a> {
         });
     }
 
+    /// A copy, which holds the same.
     pub(super) fn mov(&mut self, dst: Reg, src: Reg) {
         self.alu(AluOp::Mov, Width::W64, dst, Operand::Reg(src));
+        self.state.set(dst, self.state.get(src));
     }
 
     pub(super) fn mov_imm(&mut self, dst: Reg, imm: i32) {
         self.alu(AluOp::Mov, Width::W64, dst, Operand::Imm(imm));
+        self.state.set(dst, Holds::Number);
     }
 
+    /// An addition to a number; a moved pointer is the caller's to describe.
     pub(super) fn add_imm(&mut self, dst: Reg, imm: i32) {
         self.alu(AluOp::Add, Width::W64, dst, Operand::Imm(imm));
+        if self.state.get(dst) != Holds::Number {
+            self.state.set(dst, Holds::Nothing);
+        }
     }
 
+    /// A load; what it gives is the caller's to say.
     pub(super) fn load(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
         self.code.emit(Insn::Load {
             size,
@@ -131,6 +139,7 @@ impl<'a> Body<'a> {
             base,
             off,
         });
+        self.state.set(dst, Holds::Nothing);
     }
 
     pub(super) fn store(&mut self, size: Size, base: Reg, off: i16, src: Operand) {

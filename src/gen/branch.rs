@@ -48,11 +48,12 @@ impl Body<'_> {
         }
     }
 
-    /// Leaves the function with a constant. What follows is reached by jumps only.
+    /// Leaves the function with a constant. What follows is reached by jumps only, so
+    /// nothing changes for it.
     pub(super) fn leave(&mut self) {
         let imm = self.choices.imm();
         let imm = self.returnable().map_or(imm, |most| imm & most);
-        self.mov_imm(Reg::R0, imm);
+        self.alu(AluOp::Mov, Width::W64, Reg::R0, Operand::Imm(imm));
         self.code.emit(Insn::Exit);
     }
 

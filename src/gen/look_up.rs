@@ -11,6 +11,7 @@ impl Body<'_> {
     pub(super) fn map_into(&mut self, dst: Reg, index: u32) {
         let source = Pseudo::MapIdx { index };
         self.code.emit(Insn::LoadPseudo { dst, source });
+        self.state.set(dst, Holds::Nothing);
     }
 
     /// A key on the stack, mostly one of the first, and its address in a register.

@@ -71,6 +71,7 @@ pub(super) fn print(body: &mut Body<'_>) {
         dst: Reg::R1,
         value: format,
     });
+    body.state.set(Reg::R1, Holds::Nothing);
     body.store(Size::Dw, Reg::FP, BUFFER_AT, Operand::Reg(Reg::R1));
     body.frame_address(Reg::R1, BUFFER_AT);
     body.mov_imm(Reg::R2, 8);
@@ -97,6 +98,7 @@ pub(super) fn perf(body: &mut Body<'_>) {
         dst: Reg::R3,
         value: 0xffff_ffff,
     });
+    body.state.set(Reg::R3, Holds::Number);
     body.mov_imm(Reg::R5, len.into());
     body.call_masked(helper);
 }

@@ -49,13 +49,13 @@ impl Vm {
             images: self.images.clone(),
             verifications: self.verifications.clone(),
             engine: self.engine,
-            passes: self.passes,
-            threaded: self.threaded,
             attached: self.attached.clone(),
             attachments: self.attachments,
             shared: self.shared.clone(),
             kernel_btf: self.kernel_btf.clone(),
             budget: self.budget,
+            passes: self.passes,
+            threaded: self.threaded,
         })
     }
 }

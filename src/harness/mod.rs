@@ -7,6 +7,7 @@
 
 mod attach;
 mod attach_point;
+mod compile_time;
 mod cpu;
 mod engine_kind;
 mod error;
@@ -19,6 +20,7 @@ mod repeat;
 mod vm;
 
 pub use attach_point::AttachPoint;
+pub use compile_time::CompileTime;
 pub use engine_kind::EngineKind;
 pub use error::{Error, Result};
 pub use map::MapView;

@@ -74,7 +74,7 @@ impl Image {
     }
 
     /// The region whose offsets are the program's functions.
-    pub(super) const fn functions(&self) -> Address {
+    pub(crate) const fn functions(&self) -> Address {
         self.functions
     }
 

@@ -26,6 +26,9 @@ pub(super) const CONTEXT: i32 = field(offset_of!(Run<'static>, host.context));
 /// The host address of the table of deltas.
 pub(super) const DELTAS: i32 = field(offset_of!(Run<'static>, host.deltas));
 
+/// What is added to an address in the packet for its host address.
+pub(super) const PACKET: i32 = field(offset_of!(Run<'static>, packet));
+
 /// A BPF register.
 pub(super) const fn saved(reg: Reg) -> i32 {
     field(offset_of!(Run<'static>, host.regs)) + 8 * reg.number() as i32
@@ -34,4 +37,9 @@ pub(super) const fn saved(reg: Reg) -> i32 {
 /// What a helper returns throughout the run: see [`KnownValues`](crate::lower::KnownValues).
 pub(super) const fn known(which: u8) -> i32 {
     field(offset_of!(Run<'static>, known)) + 8 * which as i32
+}
+
+/// One of the first [`POINTERS`](crate::interp::POINTERS) of the context's pointers.
+pub(super) const fn pointer(number: usize) -> i32 {
+    field(offset_of!(Run<'static>, pointers) + 8 * number)
 }

@@ -95,8 +95,8 @@ impl Checked {
             budget,
         );
         run.is_native = is_native;
+        run.see_packet(machine);
         if is_native {
-            run.see_packet(machine);
             run.see_pointers(machine);
         }
         run.finish(machine, args)

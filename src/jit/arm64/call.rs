@@ -3,8 +3,9 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
-use super::memory::{At, Off};
+use super::memory::field;
 use super::regs::{FIRST, LEFT, RUN, SECOND, SHARED, SHARED_TOO, X0, X1, X2, host};
+use crate::interp::POINTERS;
 use crate::isa::{Reg, Size};
 use crate::jit::labels::Stub;
 use crate::jit::layout;
@@ -29,14 +30,6 @@ pub(super) const WRITABLE: [Reg; 10] = [
 
 /// Pairs of registers are loaded and stored at most this far into the run.
 const _: () = assert!(layout::saved(Reg::R10) <= 63 * 8);
-
-/// A field of the run.
-pub(super) const fn field(offset: i32) -> At {
-    At {
-        base: RUN,
-        off: Off::Imm(offset),
-    }
-}
 
 /// Two registers whose places in the run follow one another, or one.
 fn pair(regs: &[Reg]) -> Option<(Reg, Reg)> {
@@ -109,6 +102,20 @@ impl Emitter<'_> {
 
     /// `dst` = the pointer that a field of the context loads as.
     pub(super) fn load_pointer(&mut self, at: Target, size: Size, dst: Reg, off: u16) {
+        let fields = self.lowered.context().pointers.iter().take(POINTERS);
+        let wanted = (u32::from(off), u32::from(size.bytes()));
+        let found = fields
+            .zip(0..)
+            .find(|((off, size, _), _)| (*off, *size) == wanted);
+        if let Some(((_, _, or_null), number)) = found {
+            let (dst, or_null) = (host(dst), *or_null);
+            self.load_from(dst, field(layout::pointer(number)));
+            if or_null {
+                let judged = self.stub(Stub::Step(at));
+                asm!(self ; cbz X(dst), =>judged);
+            }
+            return;
+        }
         self.spill(&SCRATCH);
         self.run_and(off.into());
         self.constant(X2, size.bytes().into());

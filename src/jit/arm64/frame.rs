@@ -2,8 +2,9 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
-use super::call::{WRITABLE, field};
+use super::call::WRITABLE;
 use super::emitter::{Emitter, asm};
+use super::memory::field;
 use super::regs::{CONTEXT, DELTAS, FRAME, LEFT, RUN, X0, X1, host};
 use crate::interp::{DONE, STOPPED};
 use crate::isa::Reg;

@@ -2,8 +2,8 @@
 
 use dynasmrt::DynasmApi;
 
-use super::call::field;
 use super::emitter::{Emitter, asm};
+use super::memory::field;
 use super::regs::{CONSTANT, PARTIAL, RIGHT, SECOND, THIRD, host};
 use crate::isa::{Reg, Size};
 use crate::jit::layout;

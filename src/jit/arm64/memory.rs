@@ -3,9 +3,10 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
-use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, SECOND, THIRD, host};
+use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, RUN, SECOND, THIRD, host};
 use crate::isa::{Operand, Reg, SignedSize, Size, Width};
 use crate::jit::labels::Stub;
+use crate::jit::layout;
 use crate::lower::{Notes, Order, Place, Target};
 use crate::spec::limits::STACK_SIZE;
 
@@ -23,6 +24,14 @@ pub(super) enum Off {
     Imm(i32),
     /// A register.
     Reg(Host),
+}
+
+/// A field of the run.
+pub(super) const fn field(offset: i32) -> At {
+    At {
+        base: RUN,
+        off: Off::Imm(offset),
+    }
 }
 
 /// A load or store by a form of its address that instructions have.
@@ -87,7 +96,20 @@ impl Emitter<'_> {
                     off: Off::Reg(host(base)),
                 }
             }
-            Place::Packet { base, off } | Place::Table { base, off } => {
+            // A run in machine code has a packet if its program follows packet pointers.
+            Place::Packet { base, off } => {
+                let mut address = host(base);
+                if off != 0 {
+                    self.add(FIRST, address, off.into());
+                    address = FIRST;
+                }
+                self.load_from(SECOND, field(layout::PACKET));
+                At {
+                    base: address,
+                    off: Off::Reg(SECOND),
+                }
+            }
+            Place::Table { base, off } => {
                 let mut address = host(base);
                 if off != 0 {
                     self.add(FIRST, address, off.into());

@@ -2,24 +2,16 @@
 
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
-use super::cell::{Cell, Handler, Host, Regs, by_dst, by_dst_src, by_src};
-use crate::isa::{AluOp, EndianOp, EndianSize, Width};
+use super::cell::{Cell, Handler, Host, Regs, by_dst, by_dst_src, by_src, handler};
+use crate::isa::{AluOp, EndianOp, EndianSize, SignedSize, Width, movsx, neg};
 
-const fn width(narrow: bool) -> Width {
+pub(super) const fn width(narrow: bool) -> Width {
     if narrow { Width::W32 } else { Width::W64 }
 }
 
-unsafe fn alu<const OP: usize, const NARROW: bool, const D: u8, const S: u8>(
-    cell: *const Cell,
-    run: *mut Host,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-) {
-    let mut regs = Regs(a, b, c, d);
-    // SAFETY: the caller's.
-    unsafe {
+handler! {
+    /// `dst op= src`.
+    fn alu<const OP: usize, const NARROW: bool, const D: u8, const S: u8>(cell, run, regs) {
         let (x, y) = (
             regs.get::<D>(run, (*cell).dst),
             regs.operand::<S>(cell, run),
@@ -30,33 +22,43 @@ unsafe fn alu<const OP: usize, const NARROW: bool, const D: u8, const S: u8>(
     }
 }
 
-unsafe fn load_imm<const D: u8>(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) {
-    let mut regs = Regs(a, b, c, d);
-    // SAFETY: the caller's.
-    unsafe {
+handler! {
+    /// `dst = imm`.
+    fn load_imm<const D: u8>(cell, run, regs) {
         regs.set::<D>(run, (*cell).dst, (*cell).imm);
         regs.go(cell.add(1), run)
     }
 }
 
-unsafe fn endian<const SWAPS: bool, const SIZE: usize, const D: u8>(
-    cell: *const Cell,
-    run: *mut Host,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-) {
-    let mut regs = Regs(a, b, c, d);
-    let op = if SWAPS {
-        EndianOp::Bswap
-    } else {
-        EndianOp::ToLe
-    };
-    // SAFETY: the caller's.
-    unsafe {
+handler! {
+    /// `dst = op(dst)`.
+    fn endian<const SWAPS: bool, const SIZE: usize, const D: u8>(cell, run, regs) {
+        let op = if SWAPS {
+            EndianOp::Bswap
+        } else {
+            EndianOp::ToLe
+        };
         let value = regs.get::<D>(run, (*cell).dst);
         let result = op.eval(const { EndianSize::ALL[SIZE] }, value);
+        regs.set::<D>(run, (*cell).dst, result);
+        regs.go(cell.add(1), run)
+    }
+}
+
+handler! {
+    /// `dst = (sN)src`.
+    fn extend<const NARROW: bool, const FROM: usize, const D: u8, const S: u8>(cell, run, regs) {
+        let value = regs.get::<S>(run, (*cell).src);
+        let result = movsx(width(NARROW), const { SignedSize::ALL[FROM] }, value);
+        regs.set::<D>(run, (*cell).dst, result);
+        regs.go(cell.add(1), run)
+    }
+}
+
+handler! {
+    /// `dst = -dst`.
+    fn negate<const NARROW: bool, const D: u8>(cell, run, regs) {
+        let result = neg(width(NARROW), regs.get::<D>(run, (*cell).dst));
         regs.set::<D>(run, (*cell).dst, result);
         regs.go(cell.add(1), run)
     }
@@ -84,6 +86,35 @@ static ENDIAN: [[[Handler; 5]; 3]; 2] = [
         by_dst!(endian, true, 2),
     ],
 ];
+
+static NEG: [[Handler; 5]; 2] = [by_dst!(negate, false), by_dst!(negate, true)];
+
+macro_rules! extensions {
+    ($narrow:literal) => {
+        [
+            by_dst_src!(extend, $narrow, 0),
+            by_dst_src!(extend, $narrow, 1),
+            by_dst_src!(extend, $narrow, 2),
+        ]
+    };
+}
+
+/// By width, size, and the places of the operands.
+static EXTEND: [[[[Handler; 6]; 5]; 3]; 2] = [extensions!(false), extensions!(true)];
+
+/// The function of an [`Op::Neg`](crate::lower::Op::Neg).
+pub(super) fn neg_handler(width: Width, dst: u8) -> Option<Handler> {
+    let places = NEG.get(usize::from(width == Width::W32))?;
+    places.get(usize::from(dst)).copied()
+}
+
+/// The function of an [`Op::MovSx`](crate::lower::Op::MovSx).
+pub(super) fn extend_handler(width: Width, from: SignedSize, dst: u8, src: u8) -> Option<Handler> {
+    let number = SignedSize::ALL.iter().position(|known| *known == from)?;
+    let sizes = EXTEND.get(usize::from(width == Width::W32))?;
+    let places = sizes.get(number)?.get(usize::from(dst))?;
+    places.get(usize::from(src)).copied()
+}
 
 /// The function of an [`Op::Alu`](crate::lower::Op::Alu).
 pub(super) fn alu_handler(op: AluOp, width: Width, dst: u8, src: u8) -> Option<Handler> {

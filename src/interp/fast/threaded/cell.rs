@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // the invariant stands at `Handler`
 
 use crate::isa::Reg;
+use crate::lower::Target;
 
 /// What the functions of cells get at without asking: a run begins with it.
 #[derive(Debug)]
@@ -41,9 +42,14 @@ pub(super) struct Cell {
     pub jump: i32,
     /// Of a jump, what taking it adds to the count of instructions.
     pub count: i32,
+    /// The operation that it stands for, or the first one of several.
+    pub at: Target,
     /// The numbers of BPF registers.
     pub dst: u8,
     pub src: u8,
+    pub third: u8,
+    /// By how many bits something is shifted.
+    pub by: u8,
 }
 
 impl Cell {
@@ -116,6 +122,16 @@ impl Regs {
         }
     }
 
+    /// Does a cell's operation by another function: to be called last.
+    ///
+    /// # Safety
+    /// As of [`Handler`].
+    #[inline(always)]
+    pub unsafe fn by(self, handler: Handler, cell: *const Cell, run: *mut Host) {
+        // SAFETY: the caller's.
+        unsafe { handler(cell, run, self.0, self.1, self.2, self.3) }
+    }
+
     /// Goes on with a cell: to be called last.
     ///
     /// # Safety
@@ -123,13 +139,38 @@ impl Regs {
     #[inline(always)]
     pub unsafe fn go(self, cell: *const Cell, run: *mut Host) {
         // SAFETY: the caller's.
-        unsafe { ((*cell).handler)(cell, run, self.0, self.1, self.2, self.3) }
+        unsafe { self.by((*cell).handler, cell, run) }
     }
 }
 
+/// A function of cells: its constants, and what it does with the cell, the run and the
+/// registers of the host, which it hands on at its end.
+macro_rules! handler {
+    (
+        $(#[$doc:meta])*
+        $visible:vis fn $name:ident<$(const $constant:ident: $type:ty),*>(
+            $cell:ident, $run:ident, $regs:ident
+        ) $body:block
+    ) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As of [`Handler`]; the cell stands for such an operation.
+        #[allow(unused_mut, reason = "some only read")]
+        $visible unsafe fn $name<$(const $constant: $type),*>(
+            $cell: *const Cell, $run: *mut Host, a: u64, b: u64, c: u64, d: u64,
+        ) {
+            let mut $regs = Regs(a, b, c, d);
+            // SAFETY: the caller's; what is accessed was proved to be in bounds.
+            unsafe { $body }
+        }
+    };
+}
+pub(super) use handler;
+
 /// Functions for each place of a second operand.
 macro_rules! by_src {
-    ($f:ident, $($c:expr),*) => {
+    ($f:ident $(, $c:expr)*) => {
         [
             $f::<$({ $c },)* 0>, $f::<$({ $c },)* 1>, $f::<$({ $c },)* 2>,
             $f::<$({ $c },)* 3>, $f::<$({ $c },)* 4>, $f::<$({ $c },)* 5>,
@@ -140,7 +181,7 @@ pub(super) use by_src;
 
 /// Functions for each place of a first operand, and then of a second.
 macro_rules! by_dst_src {
-    ($f:ident, $($c:expr),*) => {
+    ($f:ident $(, $c:expr)*) => {
         [
             by_src!($f, $($c,)* 0), by_src!($f, $($c,)* 1), by_src!($f, $($c,)* 2),
             by_src!($f, $($c,)* 3), by_src!($f, $($c,)* 4),

@@ -1,100 +1,355 @@
 //! From operations to cells.
 
-use super::access::{CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, load_handler, store_handler};
-use super::alu::{alu_handler, endian_handler, load_imm_handler};
-use super::call::{GENERIC, call_function, call_helper, exit, load_pointer_handler};
+use super::access::{
+    CONTEXT, MAP_VALUE, PACKET, STACK, TABLE, add_handler, indexed_handler, load_handler,
+    store_handler,
+};
+use super::alu::{alu_handler, endian_handler, extend_handler, load_imm_handler, neg_handler};
+use super::call::{
+    call_function, call_helper, exit, generic, index_handler, known_handler, load_pointer_handler,
+    look_up_handler,
+};
 use super::cell::{CONSTANT, Cell, IN_MEMORY};
-use super::code::Threaded;
-use super::jump::{branch_handler, jump_handler};
-use crate::isa::{Operand, Reg, sign_extend32};
-use crate::lower::{Lowered, Op, Place, Target};
+use super::code::{NONE, Threaded};
+use super::fused;
+use super::hot::hot_registers;
+use super::jump::{branch_handler, count_handler, jump_handler, select_handler};
+use crate::isa::{AluOp, AtomicOp, Operand, Reg, Width, sign_extend32};
+use crate::lower::{Branch, Fused, Keys, Lowered, Notes, Op, Place, Source, Target};
 
 /// Makes cells of a program's operations.
 pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
-    let hot = hot_registers(program);
-    let cells = program
-        .ops()
-        .iter()
-        .zip(0..)
-        .map(|(op, at)| {
-            let compiler = Compiler { program, hot, at };
-            compiler.cell(*op).unwrap_or_else(|| compiler.generic())
-        })
-        .collect();
-    Threaded::new(cells, hot)
-}
-
-/// The registers that are used most, an operation in a loop counting as several.
-fn hot_registers(program: &Lowered) -> [u8; 4] {
-    let weights = weights(program);
-    let mut uses = [0u64; Reg::COUNT];
-    for (op, weight) in program.ops().iter().zip(weights) {
-        for reg in registers(*op).into_iter().flatten() {
-            if let Some(count) = uses.get_mut(usize::from(reg.number())) {
-                *count += weight;
-            }
-        }
-    }
-    let mut order: Vec<_> = (0u8..).zip(uses).collect();
-    order.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut hot = order.into_iter().map(|(number, _)| number);
-    [(); 4].map(|()| hot.next().unwrap_or(0))
-}
-
-/// How much an operation counts: 8 times as much in each loop that it is in.
-fn weights(program: &Lowered) -> Vec<u64> {
-    let mut change = vec![0i32; program.ops().len() + 1];
-    for (op, at) in program.ops().iter().zip(0u32..) {
-        if let Op::Jump { target } | Op::JumpIf { target, .. } = op
-            && *target <= at
-        {
-            change[*target as usize] += 1;
-            change[at as usize + 1] -= 1;
-        }
-    }
-    let mut depth = 0;
-    let depths = change.iter().map(|change| {
-        depth += change;
-        8u64.pow(u32::try_from(depth.clamp(0, 4)).unwrap_or(0))
-    });
-    depths.collect()
-}
-
-/// The registers that an operation's function gets at.
-fn registers(op: Op) -> [Option<Reg>; 2] {
-    let base = |place| match place {
-        Place::Stack { .. } | Place::Context { .. } => None,
-        Place::MapValue { base, .. }
-        | Place::Packet { base, .. }
-        | Place::Table { base, .. }
-        | Place::Checked { base, .. } => Some(base),
+    let ops = program.ops();
+    let mut compiler = Compiler {
+        program,
+        hot: hot_registers(program),
+        at: 0,
+        cells: Vec::with_capacity(ops.len()),
+        targets: Vec::new(),
     };
-    match op {
-        Op::Alu { dst, src, .. } | Op::JumpIf { dst, src, .. } => [Some(dst), src.reg()],
-        Op::MovSx { dst, src, .. } => [Some(dst), Some(src)],
-        Op::Neg { dst, .. }
-        | Op::Endian { dst, .. }
-        | Op::LoadImm { dst, .. }
-        | Op::LoadPointer { dst, .. } => [Some(dst), None],
-        Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => [Some(dst), base(place)],
-        Op::Store { place, src, .. } => [base(place), src.reg()],
-        Op::Atomic { place, src, .. } => [base(place), Some(src)],
-        _ => [None, None],
+    let mut places = Vec::with_capacity(ops.len());
+    while let Some(&op) = ops.get(places.len()) {
+        places.push(number(compiler.cells.len()));
+        compiler.at = number(places.len() - 1);
+        if let Some(n) = compiler.several() {
+            places.resize(places.len() + usize::from(n) - 1, NONE);
+        } else if !compiler.is_nothing(op) {
+            compiler.one(op);
+        }
     }
+    compiler.link(&places);
+    Threaded::new(compiler.cells.into(), places.into(), compiler.hot)
 }
 
-/// An operation on its way to a cell.
+/// Cells are few enough: no more than some for each operation.
+fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(NONE)
+}
+
+/// Operations on their way to cells.
 struct Compiler<'a> {
     program: &'a Lowered,
     hot: [u8; 4],
+    /// The operation.
     at: Target,
+    cells: Vec<Cell>,
+    /// For each cell that jumps, the operation that it jumps to.
+    targets: Vec<(usize, Target)>,
 }
 
 impl Compiler<'_> {
-    /// The cell of an operation that has a function of its own.
-    fn cell(&self, op: Op) -> Option<Cell> {
+    /// Makes a cell for several operations from `at` on, if they have a function; how
+    /// many there are.
+    fn several(&mut self) -> Option<u8> {
+        let (fused, n) = self.program.fused(self.at)?;
+        let before = self.cells.len();
+        let made = self.fused(fused, n);
+        if made.is_none() {
+            self.cells.truncate(before);
+        }
+        made
+    }
+
+    /// Makes the cells of an operation.
+    fn one(&mut self, op: Op) {
+        let before = self.cells.len();
+        if self.cell(op).is_none() {
+            self.cells.truncate(before);
+            self.targets.retain(|(cell, _)| *cell < before);
+            self.cells.push(self.generic());
+        }
+    }
+
+    /// Whether an operation need not be done, but only be counted, which the next one's
+    /// cell does.
+    fn is_nothing(&self, op: Op) -> bool {
+        match op {
+            Op::Jump { target } => target == self.at + 1 && self.count(self.at, target) == 0,
+            _ => self.program.note(self.at).contains(Notes::NO_EFFECT),
+        }
+    }
+
+    /// Says how far cells jump.
+    fn link(&mut self, places: &[u32]) {
+        for &(at, target) in &self.targets {
+            let place = places.get(target as usize).copied().unwrap_or(0);
+            let distance = i64::from(place) - i64::from(number(at));
+            if let Some(cell) = self.cells.get_mut(at) {
+                match i32::try_from(distance) {
+                    Ok(distance) => cell.jump = distance,
+                    Err(_) => cell.handler = generic,
+                }
+            }
+        }
+    }
+
+    /// What a jump from one operation to another adds to the base.
+    fn count(&self, from: Target, to: Target) -> i64 {
+        let ordinal = |at| i64::from(self.program.ordinal(at));
+        ordinal(from) + 1 - ordinal(to)
+    }
+
+    fn push(&mut self, cell: Cell) -> Option<()> {
+        self.cells.push(cell);
+        Some(())
+    }
+
+    /// A cell that jumps to an operation, the last of those that it stands for being
+    /// `from`.
+    fn push_jump(&mut self, cell: Cell, from: Target, target: Target) -> Option<()> {
+        let count = i32::try_from(self.count(from, target)).ok()?;
+        self.targets.push((self.cells.len(), target));
+        self.push(Cell { count, ..cell })
+    }
+
+    /// Makes cells of what several operations are.
+    fn fused(&mut self, fused: Fused, n: u8) -> Option<u8> {
         let base = self.generic();
-        Some(match op {
+        match fused {
+            Fused::Alu {
+                op,
+                width,
+                dst,
+                left,
+                right,
+            } => self.alu(op, width, dst, left, right)?,
+            Fused::Rotate {
+                width,
+                dst,
+                src,
+                by,
+            } => self.push(Cell {
+                handler: fused::rotate_handler(width, self.place(dst), self.place(src))?,
+                by,
+                ..self.registers(dst, src)
+            })?,
+            Fused::Extract {
+                width: Width::W64,
+                dst,
+                src,
+                left: 32,
+                right: 32,
+                signed: false,
+            } => self.push(Cell {
+                handler: alu_handler(AluOp::Mov, Width::W32, self.place(dst), self.place(src))?,
+                ..self.registers(dst, src)
+            })?,
+            Fused::Extract {
+                width,
+                dst,
+                src,
+                left,
+                right,
+                signed,
+            } => self.push(Cell {
+                handler: fused::extract_handler(width, signed, self.place(dst), self.place(src))?,
+                by: left,
+                third: right,
+                ..self.registers(dst, src)
+            })?,
+            Fused::Bits {
+                width,
+                dst,
+                src,
+                right,
+                mask,
+            } => self.push(Cell {
+                handler: fused::bits_handler(width, self.place(dst), self.place(src))?,
+                imm: sign_extend32(mask),
+                by: right,
+                ..self.registers(dst, src)
+            })?,
+            Fused::LoadIndexed {
+                place,
+                left,
+                right: Operand::Imm(imm),
+                size,
+                dst,
+            } => {
+                let (place, _, off) = self.access(place)?;
+                self.push(Cell {
+                    handler: load_handler(place, size, self.place(dst), self.place(left))?,
+                    imm: off.wrapping_add(sign_extend32(imm)),
+                    ..self.registers(dst, left)
+                })?;
+            }
+            Fused::LoadIndexed {
+                size,
+                place,
+                dst,
+                left,
+                right: Operand::Reg(index),
+            } => {
+                let (place, _, imm) = self.access(place)?;
+                let (to, base) = (self.place(dst), self.place(left));
+                self.push(Cell {
+                    handler: indexed_handler(place, size, to, base, self.place(index))?,
+                    imm,
+                    third: index.number(),
+                    ..self.registers(dst, left)
+                })?;
+            }
+            Fused::Select { .. } => self.select(fused)?,
+            Fused::Branch(branch) => {
+                let (branch, n) = unskipped(branch, self.at, n);
+                // A plain branch has a cell of its own.
+                let is_test = n > 1;
+                is_test.then_some(())?;
+                self.branch(base, branch, n)?;
+                return Some(n);
+            }
+            Fused::AluBranch {
+                copy,
+                op: AluOp::Add,
+                width,
+                dst,
+                src: Operand::Imm(imm),
+                branch,
+            } if branch.left == dst && branch.width == width => {
+                let (branch, n) = unskipped(branch, self.at, n);
+                if let Some((to, from)) = copy {
+                    self.push(Cell {
+                        handler: alu_handler(
+                            AluOp::Mov,
+                            Width::W64,
+                            self.place(to),
+                            self.place(from),
+                        )?,
+                        ..self.registers(to, from)
+                    })?;
+                }
+                self.count_and_branch(dst, imm, branch, n)?;
+                return Some(n);
+            }
+            Fused::ShiftAdd { .. }
+            | Fused::LoadAlu { .. }
+            | Fused::Update { .. }
+            | Fused::Copy { .. }
+            | Fused::AluBranch { .. }
+            | Fused::LoadBranch { .. } => return None,
+        }
+        Some(n)
+    }
+
+    fn alu(&mut self, op: AluOp, width: Width, dst: Reg, left: Reg, right: Operand) -> Option<()> {
+        let (to, from, with) = (self.place(dst), self.place(left), self.operand(right));
+        self.push(Cell {
+            handler: fused::alu_handler(op, width, to, from, with)?,
+            imm: right.imm().map_or(0, sign_extend32),
+            third: right.reg().map_or(0, Reg::number),
+            ..self.registers(dst, left)
+        })
+    }
+
+    /// A choice by a comparison with a constant, of two constants that are not below
+    /// zero, or of a register and the same shifted.
+    fn select(&mut self, fused: Fused) -> Option<()> {
+        let Fused::Select {
+            op,
+            width,
+            left,
+            right: Operand::Imm(imm),
+            dst,
+            yes,
+            no,
+        } = fused
+        else {
+            return None;
+        };
+        let skipped = fused.skipped();
+        let moved = u32::from(yes != as_it_is(dst));
+        let at = self.at + moved;
+        if self.count(at, at + 1 + u32::from(skipped)) != -i64::from(skipped) {
+            return None;
+        }
+        let constant = |source: Source| match source.from {
+            Operand::Imm(imm) if imm >= 0 && source.right == 0 => Some(imm),
+            _ => None,
+        };
+        let same = Source { right: 0, ..no };
+        let constants = constant(yes).zip(constant(no));
+        let is_shift = yes == same && no.width == Width::W64 && no.from == Operand::Reg(left);
+        if constants.is_none() && (!is_shift || no.right == 0) {
+            return None;
+        }
+        let (to, from) = (self.place(dst), self.place(left));
+        let (jump, count) = constants.unwrap_or_default();
+        self.push(Cell {
+            handler: select_handler(op, width, constants.is_some(), to, from)?,
+            imm: sign_extend32(imm),
+            jump,
+            count,
+            third: skipped,
+            by: no.right,
+            ..self.registers(dst, left)
+        })
+    }
+
+    /// A branch that is the last of `n` operations.
+    fn branch(&mut self, base: Cell, branch: Branch, n: u8) -> Option<()> {
+        let Branch {
+            op,
+            width,
+            left,
+            right,
+            when,
+            target,
+            ..
+        } = branch;
+        let last = self.at + u32::from(n) - 1;
+        let (x, y) = (self.place(left), self.operand(right));
+        let cell = Cell {
+            handler: branch_handler((op, when), width, target <= last, x, y)?,
+            at: base.at,
+            ..self.operands(left, right)
+        };
+        self.push_jump(cell, last, target)
+    }
+
+    /// An addition of a constant and the branch on the sum, the last of `n` operations.
+    fn count_and_branch(&mut self, dst: Reg, imm: i32, branch: Branch, n: u8) -> Option<()> {
+        let Branch {
+            op,
+            width,
+            right,
+            when,
+            target,
+            ..
+        } = branch;
+        let (x, y) = (self.place(dst), self.operand(right));
+        let compared = right.imm().map_or(0, sign_extend32);
+        let cell = Cell {
+            handler: count_handler((op, when), width, x, y)?,
+            imm: compared << 32 | u64::from(imm.cast_unsigned()),
+            ..self.operands(dst, right)
+        };
+        self.push_jump(cell, self.at + u32::from(n) - 1, target)
+    }
+
+    /// Makes the cells of an operation that has a function of its own.
+    fn cell(&mut self, op: Op) -> Option<()> {
+        let base = self.generic();
+        let cell = match op {
             Op::Alu {
                 op,
                 width,
@@ -103,6 +358,20 @@ impl Compiler<'_> {
             } => Cell {
                 handler: alu_handler(op, width, self.place(dst), self.operand(src))?,
                 ..self.operands(dst, src)
+            },
+            Op::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => Cell {
+                handler: extend_handler(width, from, self.place(dst), self.place(src))?,
+                ..self.registers(dst, src)
+            },
+            Op::Neg { width, dst } => Cell {
+                handler: neg_handler(width, self.place(dst))?,
+                dst: dst.number(),
+                ..base
             },
             Op::LoadImm { dst, value } => Cell {
                 handler: load_imm_handler(self.place(dst))?,
@@ -122,9 +391,19 @@ impl Compiler<'_> {
                 Cell {
                     handler: load_handler(place, size, self.place(dst), self.place(reg))?,
                     imm,
-                    dst: dst.number(),
-                    src: reg.number(),
-                    ..base
+                    ..self.registers(dst, reg)
+                }
+            }
+            Op::LoadSx { from, dst, place } => {
+                let (place, reg, imm) = self.access(place)?;
+                self.push(Cell {
+                    handler: load_handler(place, from.size(), self.place(dst), self.place(reg))?,
+                    imm,
+                    ..self.registers(dst, reg)
+                })?;
+                Cell {
+                    handler: extend_handler(Width::W64, from, self.place(dst), self.place(dst))?,
+                    ..self.registers(dst, dst)
                 }
             }
             Op::Store {
@@ -140,10 +419,26 @@ impl Compiler<'_> {
                     ..base
                 }
             }
-            Op::Jump { target } => Cell {
-                handler: jump_handler(target <= self.at),
-                ..self.jump(base, target)?
-            },
+            Op::Atomic {
+                op: AtomicOp::Add,
+                width: Width::W64,
+                place: place @ Place::MapValue { .. },
+                src,
+            } => {
+                let (_, reg, imm) = self.access(place)?;
+                Cell {
+                    handler: add_handler(self.place(reg), self.place(src))?,
+                    imm,
+                    ..self.registers(reg, src)
+                }
+            }
+            Op::Jump { target } => {
+                let cell = Cell {
+                    handler: jump_handler(target <= self.at),
+                    ..base
+                };
+                return self.push_jump(cell, self.at, target);
+            }
             Op::JumpIf {
                 op,
                 width,
@@ -151,11 +446,16 @@ impl Compiler<'_> {
                 src,
                 target,
             } => {
-                let (to, with) = (self.place(dst), self.operand(src));
-                Cell {
-                    handler: branch_handler(op, width, target <= self.at, to, with)?,
-                    ..self.jump(self.operands(dst, src), target)?
-                }
+                let branch = Branch {
+                    op,
+                    width,
+                    left: dst,
+                    right: src,
+                    when: true,
+                    target,
+                    skips: false,
+                };
+                return self.branch(base, branch, 1);
             }
             Op::LoadPointer { size, dst, off } => Cell {
                 handler: load_pointer_handler(self.place(dst))?,
@@ -168,6 +468,13 @@ impl Compiler<'_> {
                 handler: call_helper,
                 ..base.with_number(helper)
             },
+            Op::Lookup { map, key, is_there } => self.look_up(map, key, is_there)?,
+            Op::Known { which } => Cell {
+                handler: known_handler(self.place(Reg::R0))?,
+                dst: Reg::R0.number(),
+                src: which,
+                ..base
+            },
             Op::CallFunction { function } => Cell {
                 handler: call_function,
                 ..base.with_number(function)
@@ -176,19 +483,49 @@ impl Compiler<'_> {
                 handler: exit,
                 ..base
             },
-            _ => return None,
+            Op::Atomic { .. } | Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::TailCall => {
+                return None;
+            }
+        };
+        self.push(cell)
+    }
+
+    /// The cell of a look-up.
+    fn look_up(&self, map: u16, key: Place, is_there: bool) -> Option<Cell> {
+        let base = Cell {
+            dst: Reg::R0.number(),
+            ..self.generic()
+        };
+        let to = self.place(Reg::R0);
+        let map = self.program.maps().get(usize::from(map))?;
+        Some(match (map.keys, key) {
+            (Keys::Index { count }, Place::Stack { off }) => Cell {
+                handler: index_handler(is_there, to)?,
+                imm: map.first,
+                jump: off.into(),
+                count: count.cast_signed(),
+                by: u8::try_from(map.span.trailing_zeros()).ok()?,
+                ..base
+            },
+            _ => Cell {
+                handler: look_up_handler(to)?,
+                ..base
+            },
         })
     }
 
     /// A cell that does any operation.
     const fn generic(&self) -> Cell {
         Cell {
-            handler: GENERIC,
+            handler: generic,
             imm: 0,
             jump: 0,
             count: 0,
+            at: self.at,
             dst: 0,
             src: 0,
+            third: 0,
+            by: 0,
         }
     }
 
@@ -204,6 +541,14 @@ impl Compiler<'_> {
 
     fn operand(&self, operand: Operand) -> u8 {
         operand.reg().map_or(CONSTANT, |reg| self.place(reg))
+    }
+
+    const fn registers(&self, dst: Reg, src: Reg) -> Cell {
+        Cell {
+            dst: dst.number(),
+            src: src.number(),
+            ..self.generic()
+        }
     }
 
     fn operands(&self, dst: Reg, src: Operand) -> Cell {
@@ -230,15 +575,28 @@ impl Compiler<'_> {
             Place::Checked { .. } => return None,
         })
     }
+}
 
-    fn jump(&self, cell: Cell, target: Target) -> Option<Cell> {
-        let ordinal = |at| i64::from(self.program.ordinal(at));
-        let count = ordinal(self.at) + 1 - ordinal(target);
-        let distance = i64::from(target) - i64::from(self.at);
-        Some(Cell {
-            jump: i32::try_from(distance).ok()?,
-            count: i32::try_from(count).ok()?,
-            ..cell
-        })
+/// A register as it is.
+const fn as_it_is(reg: Reg) -> Source {
+    Source {
+        width: Width::W64,
+        from: Operand::Reg(reg),
+        right: 0,
     }
+}
+
+/// The branch without the jump that it leads over: two cells cost as much, and have no
+/// jump over a jump to count.
+fn unskipped(branch: Branch, at: Target, n: u8) -> (Branch, u8) {
+    if !branch.skips {
+        return (branch, n);
+    }
+    let plain = Branch {
+        when: !branch.when,
+        target: at + u32::from(n),
+        skips: false,
+        ..branch
+    };
+    (plain, n - 1)
 }

@@ -79,6 +79,11 @@ impl Run<'_> {
         cell
     }
 
+    /// Whether an operation has a cell, and is not done by an earlier one's.
+    pub(super) fn has_cell(&self, at: Target) -> bool {
+        self.code.is_some_and(|code| code.cell(at).is_some())
+    }
+
     /// The run stops: null, for whoever returns a cell.
     pub(super) fn end(&mut self, end: End) -> *const Cell {
         self.end = Some(end);
@@ -121,10 +126,10 @@ impl Run<'_> {
 /// # Safety
 /// As of [`Handler`](super::cell::Handler).
 #[cold]
-pub(super) unsafe fn slow(cell: *const Cell, run: *mut Host, a: u64, b: u64, c: u64, d: u64) {
+pub(super) unsafe fn slow(cell: *const Cell, run: *mut Host, regs: Regs) {
     // SAFETY: the caller's: nobody else refers to the run.
     let run = unsafe { &mut *run.cast::<Run<'_>>() };
-    run.spill(Regs(a, b, c, d));
+    run.spill(regs);
     let at = run.index(cell);
     let ordinal = i64::from(run.lowered.ordinal(at));
     run.executed = run.host.base.wrapping_add(ordinal).cast_unsigned();

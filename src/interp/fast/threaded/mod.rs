@@ -8,7 +8,9 @@
 //! | `cell` | cells, the registers of the host, where a BPF register is |
 //! | `code` | a program of cells |
 //! | `compile` | from operations to cells |
+//! | `hot` | which registers of the program are in the host's |
 //! | `alu`, `jump`, `access` | the functions of the operations that are executed most |
+//! | `fused` | those of several operations at once |
 //! | `call` | all others, by way of `step` |
 //! | `drive` | entering, leaving, the budget |
 //!
@@ -30,4 +32,6 @@ pub(super) mod cell;
 pub(in crate::interp) mod code;
 pub(super) mod compile;
 pub(super) mod drive;
+mod fused;
+mod hot;
 mod jump;

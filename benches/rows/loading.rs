@@ -1,0 +1,99 @@
+//! From a file to a program that is ready to run: here opened, relocated, verified and
+//! compiled; in the kernel only maps made, types and programs loaded, from memory.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bpflab::object::Target;
+use bpflab::{Object, Vm};
+
+use super::goals::{self, Figure, number};
+use crate::measure::statistics::median;
+use crate::measure::{Effort, shortest};
+
+/// Typical tracing objects: a tracepoint with an array, one with a ring buffer.
+const OBJECTS: &[&str] = &[
+    "examples/bpf/write_hist.bpf.o",
+    "tests/objects/ringbuf_exec.bpf.o",
+];
+
+/// The kernel that objects are relocated for. It is read once: libbpf, too, keeps it.
+fn target() -> Target {
+    Target::file("/sys/kernel/btf/vmlinux").unwrap_or(Target::Own)
+}
+
+fn open(file: &str, target: &Target) -> Object {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+    let mut object = Object::open(path).expect("it is committed");
+    object.set_target(target.clone());
+    object
+}
+
+fn ours(file: &str, target: &Target) -> Duration {
+    let start = Instant::now();
+    let vm = Vm::new(open(file, target)).expect("it loads");
+    let elapsed = start.elapsed();
+    drop(vm);
+    elapsed
+}
+
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+fn kernel(file: &str, target: &Target) -> Option<Duration> {
+    use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+    let object = open(file, target);
+    let programs: Vec<_> = object
+        .programs()
+        .map(|one| one.expect("it relocates"))
+        .collect();
+    let start = Instant::now();
+    let maps = LoadedMaps::create(object.maps(), object.btf()).ok()?;
+    let options = LoadOptions::default();
+    let loaded: Vec<_> = programs
+        .iter()
+        .map(|one| load(one, &maps, &options))
+        .collect();
+    let elapsed = start.elapsed();
+    let is_there = |one: &Result<bpflab::kernel::Loaded, _>| {
+        one.as_ref().is_ok_and(|loaded| loaded.program.is_some())
+    };
+    loaded.iter().all(is_there).then_some(elapsed)
+}
+
+#[cfg(not(all(feature = "kernel", target_os = "linux")))]
+fn kernel(_: &str, _: &Target) -> Option<Duration> {
+    None
+}
+
+/// How often ours is faster, for the object where that is least.
+pub fn figure(effort: Effort) -> Figure {
+    let target = target();
+    let mut worst: Option<(f64, String)> = None;
+    for file in OBJECTS {
+        let mut samples = Vec::new();
+        for _ in 0..effort.samples {
+            let ours = shortest(effort.bursts, || ours(file, &target));
+            // Where the kernel loads nothing, the time is none.
+            let theirs = shortest(effort.bursts, || {
+                kernel(file, &target).unwrap_or(Duration::MAX)
+            });
+            if theirs < 1e15 {
+                samples.push((theirs / ours, ours, theirs));
+            }
+        }
+        if samples.is_empty() {
+            continue;
+        }
+        let middle = |of: fn(&(f64, f64, f64)) -> f64| median(samples.iter().map(of).collect());
+        let ratio = middle(|sample| sample.0);
+        let (ours, theirs) = (middle(|sample| sample.1), middle(|sample| sample.2));
+        if worst.as_ref().is_none_or(|(least, _)| ratio < *least) {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            let (ours, theirs) = (number(ours / 1e3), number(theirs / 1e3));
+            worst = Some((ratio, format!("{name}: {ours} µs to {theirs} µs")));
+        }
+    }
+    let (ratio, note) = worst.unzip();
+    goals::LOADING
+        .measured(ratio)
+        .noted(note.unwrap_or_default())
+}

@@ -1,0 +1,16 @@
+//! The figures beside the programs' times, and what they are to be.
+//!
+//! | file | what it measures |
+//! |---|---|
+//! | `programs` | what follows from the programs' times |
+//! | `compile` | compiling programs of 100 to 60,000 instructions |
+//! | `loading` | from a file to a program that is ready |
+//! | `events` | events from memory |
+//! | `threads` | map operations from one and two threads |
+
+pub mod compile;
+pub mod events;
+pub mod goals;
+pub mod loading;
+pub mod programs;
+pub mod threads;

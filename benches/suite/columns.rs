@@ -1,0 +1,90 @@
+//! The engines, in the order of the table's columns.
+
+use bpflab::harness::EngineKind;
+
+use super::engine::{Absent, Engine, Loaded};
+use super::native::Native;
+use super::ours::Ours;
+use super::programs::Program;
+use super::rbpf::Rbpf;
+use super::sbpf::Sbpf;
+
+/// An engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    Checked,
+    Interp,
+    Jit,
+    Kernel,
+    Native,
+    RbpfInterp,
+    RbpfJit,
+    SbpfInterp,
+    SbpfJit,
+}
+
+impl Column {
+    pub const ALL: [Self; 9] = [
+        Self::Checked,
+        Self::Interp,
+        Self::Jit,
+        Self::Kernel,
+        Self::Native,
+        Self::RbpfInterp,
+        Self::RbpfJit,
+        Self::SbpfInterp,
+        Self::SbpfJit,
+    ];
+
+    /// What the table calls it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Checked => "checked",
+            Self::Interp => "interp",
+            Self::Jit => "jit",
+            Self::Kernel => "kernel",
+            Self::Native => "native C",
+            Self::RbpfInterp => "rbpf interp",
+            Self::RbpfJit => "rbpf jit",
+            Self::SbpfInterp => "sbpf interp",
+            Self::SbpfJit => "sbpf jit",
+        }
+    }
+
+    /// When it looks whether an access to memory is in bounds.
+    pub const fn checks_memory(self) -> &'static str {
+        match self {
+            Self::Checked | Self::RbpfInterp | Self::SbpfInterp | Self::SbpfJit => "each access",
+            Self::Interp | Self::Jit | Self::Kernel => "before the run",
+            Self::Native | Self::RbpfJit => "never",
+        }
+    }
+
+    /// The engine.
+    pub fn engine(self) -> Box<dyn Engine> {
+        match self {
+            Self::Checked => Box::new(Ours(EngineKind::Checked)),
+            Self::Interp => Box::new(Ours(EngineKind::Interp)),
+            Self::Jit => Box::new(Ours(EngineKind::Jit)),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Kernel => Box::new(super::kernel::Kernel::new()),
+            #[cfg(not(all(feature = "kernel", target_os = "linux")))]
+            Self::Kernel => Box::new(Missing("this build has no feature `kernel`")),
+            Self::Native => Box::new(Native::new()),
+            Self::RbpfInterp => Box::new(Rbpf { is_jit: false }),
+            Self::RbpfJit => Box::new(Rbpf { is_jit: true }),
+            Self::SbpfInterp => Box::new(Sbpf { is_jit: false }),
+            Self::SbpfJit => Box::new(Sbpf { is_jit: true }),
+        }
+    }
+}
+
+/// An engine that this build has not.
+#[derive(Debug)]
+struct Missing(&'static str);
+
+impl Engine for Missing {
+    fn load(&self, _: &Program) -> Result<Box<dyn Loaded>, Absent> {
+        Err(self.0.to_owned())
+    }
+}

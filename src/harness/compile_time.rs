@@ -1,0 +1,75 @@
+//! What it takes to get a program ready.
+
+use std::time::{Duration, Instant};
+
+use super::error::Result;
+use super::vm::Vm;
+use crate::lower::{Bindings, lower};
+use crate::verifier::{Options, verify};
+use crate::vm::ProgramHandle;
+
+/// The times that a program's way to its engines takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileTime {
+    /// Verifying it.
+    pub verify: Duration,
+    /// Making operations of it; none for a program that is not verified or can't be
+    /// lowered.
+    pub lower: Option<Duration>,
+    /// Making machine code of these, in memory from which it can be run; none where the
+    /// host runs none.
+    pub code: Option<Duration>,
+}
+
+impl Vm {
+    /// Verifies and compiles a loaded program once more, and forgets the result: how
+    /// long does it take?
+    ///
+    /// ```
+    /// use bpflab::{Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+    /// let time = vm.compile_time(vm.program_handle("count_write")?)?;
+    /// assert!(time.lower.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`](super::Error::NoProgram).
+    pub fn compile_time(&self, program: ProgramHandle) -> Result<CompileTime> {
+        let image = self.images.get(program.index());
+        let image = image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))?;
+        let start = Instant::now();
+        let verification = verify(image.program(), &Options::default());
+        let mut time = CompileTime {
+            verify: start.elapsed(),
+            lower: None,
+            code: None,
+        };
+        let Ok(verified) = &verification.outcome else {
+            return Ok(time);
+        };
+        let bindings = Bindings {
+            machine: &self.machine,
+            maps: image.maps(),
+            functions: image.functions(),
+        };
+        let start = Instant::now();
+        let Ok(lowered) = lower(verified, bindings, self.passes) else {
+            return Ok(time);
+        };
+        time.lower = Some(start.elapsed());
+        #[cfg(feature = "jit")]
+        {
+            let start = Instant::now();
+            let code = crate::jit::compile(&lowered);
+            let elapsed = start.elapsed();
+            time.code = code.map(|_| elapsed);
+        }
+        #[cfg(not(feature = "jit"))]
+        drop(lowered);
+        Ok(time)
+    }
+}

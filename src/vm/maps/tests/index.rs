@@ -1,0 +1,164 @@
+//! The index that is read without a lock: what a reader finds while others change the
+//! chain under it, moment by moment, is what was there at one of these moments.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::super::memory::Slab;
+use super::super::index::{Index, Key, Number};
+
+/// Few, so that they are soon used anew.
+const SLOTS: usize = 5;
+
+/// A change of the index, by the number that is a key.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    /// Enters it, or gives it another slot.
+    Put(u64),
+    Remove(u64),
+}
+
+/// An index, and where it should have each key.
+struct Both {
+    index: Index,
+    slab: Slab,
+    model: RefCell<HashMap<u64, u32>>,
+}
+
+impl Both {
+    fn new() -> Self {
+        Self {
+            index: Index::new(SLOTS, false),
+            slab: Slab::keyed(8, 8, SLOTS),
+            model: RefCell::default(),
+        }
+    }
+
+    fn change(&self, change: Change) {
+        let (mut index, mut model) = (self.index.lock(), self.model.borrow_mut());
+        match change {
+            Change::Put(number) => {
+                let at = index.find(&self.slab, &Number(number));
+                assert_eq!(at.slot, model.get(&number).copied());
+                let Some(slot) = index.take() else { return };
+                self.slab
+                    .revive(slot as usize, &number.to_le_bytes())
+                    .unwrap();
+                match at.slot {
+                    Some(_) => index.replace(at, slot),
+                    None => index.insert(at, slot),
+                }
+                model.insert(number, slot);
+            }
+            Change::Remove(number) => {
+                let at = index.find(&self.slab, &Number(number));
+                assert_eq!(index.remove(at), model.remove(&number));
+            }
+        }
+        assert_eq!(index.len() as usize, model.len());
+    }
+}
+
+/// A key whose every comparison is a moment at which something may change.
+struct Watched<'a> {
+    number: u64,
+    both: &'a Both,
+    /// What happens at the next moments, the last one first.
+    changes: RefCell<Vec<Vec<Change>>>,
+    /// Where the key was since the walk began.
+    seen: RefCell<Vec<Option<u32>>>,
+}
+
+impl Watched<'_> {
+    fn happen(&self) {
+        for change in self.changes.borrow_mut().pop().unwrap_or_default() {
+            self.both.change(change);
+            let now = self.both.model.borrow().get(&self.number).copied();
+            self.seen.borrow_mut().push(now);
+        }
+    }
+}
+
+impl Key for Watched<'_> {
+    fn hash(&self) -> u64 {
+        Number(self.number).hash()
+    }
+
+    fn is_at(&self, slab: &Slab, slot: u32) -> bool {
+        self.happen();
+        let is_at = Number(self.number).is_at(slab, slot);
+        self.happen();
+        is_at
+    }
+}
+
+/// Numbers in two chains of the index's eight.
+fn numbers() -> Vec<u64> {
+    let chain = |number: &u64| Number(*number).hash() >> 61;
+    let of = |wanted| (0..).filter(move |number| chain(number) == wanted).take(4);
+    of(3).chain(of(6)).collect()
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let number = prop::sample::select(numbers());
+    prop_oneof![
+        3 => number.clone().prop_map(Change::Put),
+        2 => number.prop_map(Change::Remove),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_reader_finds_what_was_there_at_some_moment(
+        before in vec(change(), 0..24),
+        // No more than a reader begins again before it takes the lock.
+        during in vec(vec(change(), 0..6), 0..16),
+        number in prop::sample::select(numbers()),
+    ) {
+        let both = Both::new();
+        for change in before {
+            both.change(change);
+        }
+        let watched = Watched {
+            number,
+            both: &both,
+            changes: RefCell::new(during),
+            seen: RefCell::new(vec![both.model.borrow().get(&number).copied()]),
+        };
+        let found = both.index.find(&both.slab, &watched);
+        prop_assert!(watched.seen.borrow().contains(&found), "{:?}", watched.seen);
+        for number in numbers() {
+            let wanted = both.model.borrow().get(&number).copied();
+            prop_assert_eq!(both.index.find(&both.slab, &Number(number)), wanted);
+        }
+    }
+}
+
+/// A reader whose chain never stays as it is gets its answer under the lock.
+#[test]
+fn a_reader_that_is_disturbed_each_time_ends() {
+    let both = Both::new();
+    let [first, second, ..] = numbers()[..] else {
+        panic!("no numbers");
+    };
+    both.change(Change::Put(first));
+    both.change(Change::Put(second));
+    // One for each attempt, which has two moments or four.
+    let changes = (0..32).map(|moment| match moment % 2 {
+        0 => vec![Change::Put(second)],
+        _ => Vec::new(),
+    });
+    let watched = Watched {
+        number: first,
+        both: &both,
+        changes: RefCell::new(changes.collect()),
+        seen: RefCell::default(),
+    };
+    let found = both.index.find(&both.slab, &watched);
+    assert_eq!(found, both.model.borrow().get(&first).copied());
+}
