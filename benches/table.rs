@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench table                      all of it, some three minutes
+//! cargo bench --bench table -- --write           and puts it into the page
 //! cargo bench --bench table -- --quick           fewer and shorter samples
 //! cargo bench --bench table -- sum fnv           only these programs
 //! ```
@@ -11,6 +12,7 @@ mod rows;
 #[allow(dead_code, reason = "each target uses a part of it")]
 mod suite;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -22,15 +24,17 @@ use suite::columns::Column;
 use suite::engine::Engine;
 use suite::programs::{Group, PROGRAMS};
 
+/// Where the table is kept, and the lines around it.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
+const BEGIN: &str = "<!-- table -->\n";
+const END: &str = "<!-- /table -->\n";
+
 fn main() {
     // Cargo adds `--bench`.
-    let words: Vec<_> = std::env::args()
-        .skip(1)
-        .filter(|word| word != "--bench")
-        .collect();
-    let (options, names): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.starts_with("--"));
-    let quick = options.iter().any(|option| *option == "--quick");
-    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let (options, names): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with("--"));
+    let quick = options.iter().any(|option| option == "--quick");
+    let write = options.iter().any(|option| option == "--write");
     let known = |name: &&String| PROGRAMS.iter().any(|program| program.name == **name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
@@ -40,35 +44,58 @@ fn main() {
         );
         std::process::exit(2);
     }
-    println!("{}", Host::this());
+    let mut text = String::new();
+    measure_all(
+        &names,
+        if quick { Effort::QUICK } else { Effort::FULL },
+        &mut |part| {
+            println!("{part}");
+            text.push_str(part);
+            text.push('\n');
+        },
+    );
+    if write {
+        let page = std::fs::read_to_string(PAGE).expect("the page is there");
+        let (before, rest) = page.split_once(BEGIN).expect("the table has a begin");
+        let (_, after) = rest.split_once(END).expect("the table has an end");
+        let page = format!("{before}{BEGIN}{text}{END}{after}");
+        std::fs::write(PAGE, page).expect("the page can be written");
+    }
+}
+
+/// Measures all, or the programs of these names, and shows one part after the other.
+fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) {
+    show(&Host::this().to_string());
     let engines: Vec<_> = Column::ALL.into_iter().map(Column::engine).collect();
-    let table = programs(&engines, &names, effort);
-    println!("{}", times(&table));
-    println!("{}", ratios(&table));
-    let absent = absences(&table);
-    println!("{absent}");
+    let table = programs(&engines, names, effort);
     let mut figures = Rows(&table).figures();
+    let mut details = String::new();
     if names.is_empty() {
         let compiled = rows::compile::measure(effort);
         figures.extend(rows::compile::figures(&compiled));
         figures.push(rows::loading::figure(effort));
         figures.push(rows::events::figure(effort));
-        println!("{}", rows::compile::table(&compiled));
-        println!("{}", rows::threads::table(effort));
+        let threads = rows::threads::table(effort);
+        details = format!("{}\n{threads}", rows::compile::table(&compiled));
     }
-    print!("{HEADING}");
-    for figure in figures
+    let shown = figures
         .iter()
-        .filter(|figure| names.is_empty() || figure.measured.is_some())
-    {
-        print!("{figure}");
+        .filter(|figure| names.is_empty() || figure.measured.is_some());
+    let lines = shown.map(ToString::to_string);
+    show(&lines.fold(HEADING.to_owned(), |text, line| text + &line));
+    show(&ratios(&table));
+    show(&times(&table));
+    for part in [absences(&table), details] {
+        if !part.is_empty() {
+            show(&part);
+        }
     }
 }
 
 /// Measures the programs, all or those named; the empty one always.
-fn programs(engines: &[Box<dyn Engine>], names: &[&String], effort: Effort) -> Vec<Row> {
+fn programs(engines: &[Box<dyn Engine>], names: &[String], effort: Effort) -> Vec<Row> {
     let wanted = PROGRAMS.iter().filter(|program| {
-        let is_named = names.iter().any(|name| *name == program.name);
+        let is_named = names.iter().any(|name| name == program.name);
         names.is_empty() || is_named || program.group == Group::Empty
     });
     let rows = wanted.map(|program| {
@@ -78,16 +105,15 @@ fn programs(engines: &[Box<dyn Engine>], names: &[&String], effort: Effort) -> V
     rows.collect()
 }
 
-/// A heading with the engines, and a row of what they check.
-fn heading(first: &str, columns: &[Column]) -> String {
-    let titles: Vec<_> = columns.iter().map(|column| column.title()).collect();
-    let rule = "--:|".repeat(columns.len());
+/// The heading of a table of numbers.
+fn heading(first: &str, titles: &[impl Borrow<str>]) -> String {
+    let rule = "--:|".repeat(titles.len());
     format!("| {first} | {} |\n|---|{rule}\n", titles.join(" | "))
 }
 
-/// Nanoseconds of a run.
+/// Nanoseconds of a run, below what each engine checks.
 fn times(table: &[Row]) -> String {
-    let mut text = heading("ns a run", &Column::ALL);
+    let mut text = heading("ns a run", &Column::ALL.map(Column::title));
     let checks = Column::ALL.map(Column::checks_memory);
     let _ = writeln!(text, "| *checks memory* | *{}* |", checks.join("* | *"));
     for row in table {
@@ -113,8 +139,7 @@ fn ratios(table: &[Row]) -> String {
     ];
     let title = |(of, to): &(Column, Column)| format!("{} / {}", of.title(), to.title());
     let titles: Vec<_> = RATIOS.iter().map(title).collect();
-    let rule = "--:|".repeat(RATIOS.len());
-    let mut text = format!("| ratio of times | {} |\n|---|{rule}\n", titles.join(" | "));
+    let mut text = heading("ratio of times", &titles);
     for row in table {
         let cell = |(of, to): &(Column, Column)| row.ratio(*of, *to).map_or("–".to_owned(), number);
         let cells: Vec<_> = RATIOS.iter().map(cell).collect();

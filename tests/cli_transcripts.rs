@@ -91,29 +91,35 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
+/// Keys of JSON whose values are times, or follow from them.
+const TIMES: [&str; 6] = [
+    "ns_per_run",
+    "ratio",
+    "time_us",
+    "verify_us",
+    "lower_us",
+    "code_us",
+];
+
 /// Replaces times, which differ from run to run.
 fn without_times(text: &str) -> String {
     let number = |c: char| c.is_ascii_digit() || c == '.';
     let mut result = String::new();
     for line in text.split_inclusive('\n') {
         let mut line = line.to_owned();
-        if let Some(at) = line.find("\"ns_per_run\":") {
-            let start = at + "\"ns_per_run\":".len();
-            let digits = line[start..].find(|c| !number(c)).unwrap_or(0);
-            if digits > 0 {
-                line.replace_range(start..start + digits, "…");
+        for key in TIMES {
+            let key = format!("\"{key}\":");
+            if let Some(at) = line.find(&key) {
+                let start = at + key.len();
+                let digits = line[start..].find(|c| !number(c)).unwrap_or(0);
+                if digits > 0 {
+                    line.replace_range(start..start + digits, "…");
+                }
             }
         }
         if let Some(end) = line.find(" ns a run") {
             let start = line[..end].rfind(' ').map_or(0, |at| at + 1);
             line.replace_range(start..end, "…");
-        }
-        if let Some(at) = line.find("\"time_us\":") {
-            let start = at + "\"time_us\":".len();
-            let digits = line[start..].find(|c| !number(c)).unwrap_or(0);
-            if digits > 0 {
-                line.replace_range(start..start + digits, "…");
-            }
         }
         result.push_str(&line);
     }

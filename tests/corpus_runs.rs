@@ -1,37 +1,30 @@
 //! The shared corpus's programs, run on the inputs of which a real kernel's return
-//! value is known (`../shared/corpus`; skipped where it is not there).
+//! value is known (`../shared/corpus`; skipped where it is not there), on each engine.
+//! The engines have to agree in everything, and each has a column in the summary, which
+//! says how many runs began on another engine than the one that was asked for: a run of
+//! the checked interpreter is no success of the machine code.
 //!
 //! Three kinds of case can't give the kernel's value, and are counted apart: those
 //! that return (a part of) an address, those whose prog arrays the kernel's loader
 //! had filled with programs that the case does not hold, and those that need what
 //! has no implementation yet. Any other difference fails.
 
+mod shared;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use bpflab::object::cases::{Case, Cases, Run};
-use bpflab::program::Program;
+use bpflab::compare::{Answer, Engine, Ours, Subject, difference};
+use bpflab::harness::EngineKind;
+use bpflab::object::cases::{Case, Cases};
+use bpflab::program::MapDef;
 use bpflab::spec::MapType;
 use bpflab::vm::events::Event;
 use bpflab::vm::memory::Pointer;
-use bpflab::vm::{FaultKind, HelperProblem, World};
-use bpflab::{Error, Vm};
-
-/// The collection, or why it is not there.
-fn corpus() -> Option<PathBuf> {
-    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
-    let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
-    let path = shared.join("corpus/selftests.jsonl.xz");
-    if !path.is_file() {
-        eprintln!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
-}
+use bpflab::vm::{Fault, FaultKind, HelperProblem};
 
 /// How a run compares with the kernel's.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Equal,
     ReturnsAddress,
@@ -40,28 +33,22 @@ enum Verdict {
     Different(String),
 }
 
-fn compare(program: &Arc<Program>, run: &Run) -> Verdict {
-    let mut vm = Vm::with_world(World::default());
-    let loaded = vm.load_programs(&program.maps, vec![program.clone()]);
-    let handle = match loaded {
-        Ok(handles) => handles[0],
-        Err(error) => return Verdict::Different(error.to_string()),
-    };
-    let event = Event::input(program.prog_type, run.data.0.clone());
-    let outcome = match vm.run_handle(handle, &event) {
-        Ok(outcome) => outcome,
-        Err(error) => return missing(&error),
-    };
-    let ran = &outcome.runs[0];
-    let jumps = |map: &bpflab::program::MapDef| map.map_type == MapType::ProgArray;
-    if ran.returned() == run.retval {
+/// An engine's answer against the kernel's return value.
+fn judge(subject: &Subject, answer: &Answer, retval: u32) -> Verdict {
+    let details = answer.details.as_ref().expect("one of our engines");
+    if let Some(fault) = &details.fault {
+        return missing(fault);
+    }
+    let r0 = details.outcome.runs[0].r0;
+    let jumps = |map: &MapDef| map.map_type == MapType::ProgArray;
+    if answer.retval == Some(retval) {
         Verdict::Equal
-    } else if is_address(ran.r0) {
+    } else if is_address(r0) {
         Verdict::ReturnsAddress
-    } else if program.maps.iter().any(jumps) {
+    } else if subject.program.maps.iter().any(jumps) {
         Verdict::JumpsToUnknownPrograms
     } else {
-        Verdict::Different(format!("{}, the kernel {}", ran.returned(), run.retval))
+        Verdict::Different(format!("{r0:#x}, the kernel {retval}"))
     }
 }
 
@@ -71,11 +58,8 @@ fn is_address(register: u64) -> bool {
     i32::try_from(register.cast_signed()).is_err() && u32::try_from(register).is_err()
 }
 
-/// A fault because of something that has no implementation, or any other error.
-fn missing(error: &Error) -> Verdict {
-    let Error::Fault(fault) = error else {
-        return Verdict::Different(error.to_string());
-    };
+/// A fault because of something that has no implementation, or any other.
+fn missing(fault: &Fault) -> Verdict {
     match &fault.kind {
         FaultKind::Kfunc { .. } => Verdict::Missing("kernel functions".into()),
         FaultKind::Helper {
@@ -85,30 +69,66 @@ fn missing(error: &Error) -> Verdict {
         FaultKind::Access(access) => match access.pointer {
             Pointer::Region { len: 0, .. } => Verdict::Missing("arenas".into()),
             Pointer::Null(_) => Verdict::Missing("typed kernel pointers".into()),
-            _ => Verdict::Different(error.to_string()),
+            _ => Verdict::Different(fault.to_string()),
         },
-        _ => Verdict::Different(error.to_string()),
+        _ => Verdict::Different(fault.to_string()),
     }
 }
 
+/// An engine's column: runs by verdict, and those that began on another engine.
+#[derive(Debug, Default)]
+struct Column {
+    verdicts: BTreeMap<Verdict, usize>,
+    on_another: usize,
+}
+
 #[test]
-fn the_kernels_return_values() {
-    let Some(path) = corpus() else { return };
+fn the_kernels_return_values_on_every_engine() {
+    let Some(path) = shared::corpus() else { return };
     let mut cases = Cases::open(&path).unwrap();
     let all: Vec<Case> = cases.by_ref().collect::<Result<_, _>>().unwrap();
-    let (mut counts, mut different) = (BTreeMap::<Verdict, usize>::new(), Vec::new());
-    for case in &all {
+    let checked = Ours::new(EngineKind::Checked);
+    let mut engines = vec![
+        checked,
+        Ours::new(EngineKind::Interp),
+        Ours::new(EngineKind::Jit),
+    ];
+    let (mut columns, mut wrong) = (BTreeMap::<String, Column>::new(), Vec::new());
+    for case in all.iter().filter(|case| !case.runs.is_empty()) {
         let program = Arc::new(cases.program(case).unwrap());
         for input in &case.runs {
-            let verdict = compare(&program, input);
-            if let Verdict::Different(how) = &verdict {
-                different.push(format!("{}: {how}", case.id));
-            } else {
-                *counts.entry(verdict).or_default() += 1;
+            let event = Event::input(program.prog_type, input.data.0.clone());
+            let subject = Subject::new(program.clone(), event);
+            let mut first: Option<Answer> = None;
+            for engine in &mut engines {
+                let answer = engine.run(&subject).unwrap();
+                let verdict = judge(&subject, &answer, input.retval);
+                let name = engine.name();
+                if let Verdict::Different(how) = &verdict {
+                    wrong.push(format!("{} on {name}: {how}", case.id));
+                }
+                let column = columns.entry(name.clone()).or_default();
+                *column.verdicts.entry(verdict).or_default() += 1;
+                let began_on = answer.details.as_ref().map(|details| details.engine);
+                column.on_another += usize::from(began_on != Some(engine.kind));
+                let first = first.get_or_insert_with(|| answer.clone());
+                if let Some(difference) = difference(first, &answer) {
+                    wrong.push(format!("{} on {name}: {difference}", case.id));
+                }
             }
         }
     }
-    eprintln!("{counts:#?}");
-    assert_eq!(different, Vec::<String>::new());
-    assert!(counts[&Verdict::Equal] >= 476, "{counts:?}");
+    eprintln!("{columns:#?}");
+    assert_eq!(wrong, Vec::<String>::new());
+    for (engine, column) in &columns {
+        assert!(
+            column.verdicts[&Verdict::Equal] >= 476,
+            "{engine}: {column:?}"
+        );
+        let is_missing = engine == "jit" && EngineKind::default() != EngineKind::Jit;
+        assert!(
+            is_missing || column.on_another <= 100,
+            "{engine}: {column:?}"
+        );
+    }
 }

@@ -3,7 +3,8 @@
 //! bit by bit. A program for which it is not is shrunk and told.
 //!
 //! `BPFLAB_RANDOM_COUNT` says how many programs a test makes, `BPFLAB_SEED` gives others.
-//! With `--nocapture` each test tells what it counted. In an optimised build
+//! With `--nocapture` each test tells what it counted, and with `BPFLAB_TELL` each program
+//! before it runs. In an optimised build
 //! (`cargo test --release --test equality`) the fast interpreter is tried in both its
 //! forms.
 
@@ -66,7 +67,7 @@ fn budgets_end_alike() {
         let insns = insns.unwrap_or_default();
         for eighth in 0..8 {
             let least = insns * eighth / 8;
-            let budget = least + subject.input.len() as u64 * 5 % (insns / 8).max(1);
+            let budget = least + insns * 5 % (insns / 8).max(1);
             tally.agree(&subject.with_budget(budget), &mut engines)?;
         }
         Ok(())
@@ -182,7 +183,7 @@ fn all_shapes() -> BTreeSet<String> {
 fn the_whole_instruction_set_is_made() {
     let (mut seen, mut insns) = (BTreeSet::new(), 0);
     let tally = hold("instructions", 600, Options::default(), |_, subject| {
-        for program in &subject.programs {
+        for program in subject.programs() {
             let decoded = decode_program(&program.insns).map_err(|error| error.to_string())?;
             insns += decoded.len();
             seen.extend(decoded.iter().map(shape));

@@ -11,6 +11,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use std::sync::Arc;
 
@@ -118,7 +119,7 @@ fn judge(program: &Program) -> Result<Loaded, NoVerdict> {
 #[test]
 fn the_recorded_verdicts() {
     let Some(kernel) = here::kernel() else { return };
-    let Some(path) = here::corpus() else { return };
+    let Some(path) = shared::corpus() else { return };
     if !kernel.release.starts_with(JUDGE) {
         eprintln!(
             "skipped: the corpus was judged by Linux {JUDGE}x, this is {}",

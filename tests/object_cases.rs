@@ -1,27 +1,14 @@
 //! The case format: what is read is written again, and broken lines say where.
 
+mod shared;
+
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 
 use bpflab::isa::{PseudoKind, RawInsn};
 use bpflab::object::cases::{Case, CaseProblem, Cases, btf_name, read_case};
 use bpflab::{Object, object::Target};
 
 const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects");
-
-/// The shared files of the developers' machine, where they are.
-fn shared(file: &str) -> Option<PathBuf> {
-    let directory = std::env::var_os("BPFLAB_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")),
-        PathBuf::from,
-    );
-    let path = directory.join(file);
-    if !path.exists() {
-        eprintln!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 #[test]
 fn a_case_is_read_and_written_without_loss() {
@@ -119,7 +106,7 @@ fn a_relocated_program_becomes_the_same_program_through_a_case() {
 
 #[test]
 fn the_corpus_is_read_written_and_made_into_programs() {
-    let Some(path) = shared("corpus/selftests.jsonl.xz") else {
+    let Some(path) = shared::corpus() else {
         return;
     };
     let mut cases = Cases::open(&path).unwrap();
@@ -149,7 +136,7 @@ fn the_corpus_is_read_written_and_made_into_programs() {
 
 #[test]
 fn the_corpus_in_json_stays_the_same_json() {
-    let Some(path) = shared("corpus/selftests.jsonl.xz") else {
+    let Some(path) = shared::corpus() else {
         return;
     };
     let file = std::fs::File::open(path).unwrap();

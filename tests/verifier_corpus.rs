@@ -19,6 +19,7 @@ mod corpus;
 mod judge;
 #[path = "verifier_corpus/score.rs"]
 mod score;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -96,7 +97,7 @@ fn of_stage(text: &str) -> u32 {
 
 #[test]
 fn verdicts_of_the_corpus() {
-    let Some(path) = corpus::path() else { return };
+    let Some(path) = shared::corpus() else { return };
     let filter = Filter::from_env();
     let cases = corpus::read(&path, |id, stage| {
         filter.stages.contains(&stage) && id.contains(&filter.id)

@@ -11,6 +11,8 @@ mod here;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "verifier_log/kernel.rs"]
 mod kernel;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod shared;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -36,6 +36,7 @@ mod mutate;
 mod random;
 #[path = "verifier_corpus/score.rs"]
 mod score;
+mod shared;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -196,7 +197,7 @@ fn is_subject(program: &Arc<Program>) -> bool {
 
 #[test]
 fn changed_programs_of_the_corpus() {
-    let Some(path) = corpus::path() else { return };
+    let Some(path) = shared::corpus() else { return };
     if !is_judge() {
         return;
     }
@@ -281,7 +282,7 @@ fn programs_made_up() {
 
 #[test]
 fn a_listing_gives_the_program_back() {
-    let Some(path) = corpus::path() else { return };
+    let Some(path) = shared::corpus() else { return };
     for case in corpus::read(&path, |_, _| true) {
         let again = Listing::of(&case.program).program(&case.program).unwrap();
         assert_eq!(again.insns, case.program.insns, "{}", case.id);

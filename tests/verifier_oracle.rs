@@ -8,6 +8,7 @@
 
 #[path = "verifier_oracle/inputs.rs"]
 mod inputs;
+mod shared;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -222,7 +223,7 @@ fn our_programs_do_what_the_verifier_believed() {
 
 #[test]
 fn the_corpus_does_what_the_verifier_believed() {
-    let Some(path) = corpus() else { return };
+    let Some(path) = shared::corpus() else { return };
     let whole = std::env::var_os("BPFLAB_WHOLE_CORPUS").is_some();
     let mut cases = Cases::open(&path).unwrap();
     let all: Vec<_> = cases.by_ref().collect::<Result<_, _>>().unwrap();
@@ -238,16 +239,4 @@ fn the_corpus_does_what_the_verifier_believed() {
     eprintln!("{tally:#?}");
     assert!(tally.wrong.is_empty(), "{}", tally.wrong.join("\n"));
     assert!(tally.held > 1000, "{tally:?}");
-}
-
-/// The collection, or why it is not there.
-fn corpus() -> Option<PathBuf> {
-    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
-    let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
-    let path = shared.join("corpus/selftests.jsonl.xz");
-    if !path.is_file() {
-        eprintln!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
 }

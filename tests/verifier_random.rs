@@ -5,11 +5,11 @@
 //! `BPFLAB_RANDOM_COUNT` says how many streams in all (20,000 by default), `BPFLAB_SEED`
 //! gives others. `--nocapture` tells the slowest.
 
+mod shared;
 #[path = "verifier_random/streams.rs"]
 mod streams;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -118,7 +118,7 @@ fn random_instructions() {
 
 #[test]
 fn changed_programs() {
-    let Some(path) = corpus() else { return };
+    let Some(path) = shared::corpus() else { return };
     let mut cases = Cases::open(&path).unwrap();
     let all: Vec<_> = cases.by_ref().collect::<Result<_, _>>().unwrap();
     let walk = |case: &bpflab::object::cases::Case| {
@@ -137,16 +137,4 @@ fn changed_programs() {
     }
     tally.tell("changed programs");
     assert!(tally.accepted > 0 && tally.rejected > 0, "{tally:?}");
-}
-
-/// The collection, or why it is not there.
-fn corpus() -> Option<PathBuf> {
-    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
-    let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
-    let path = shared.join("corpus/selftests.jsonl.xz");
-    if !path.is_file() {
-        eprintln!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
 }

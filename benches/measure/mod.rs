@@ -6,39 +6,52 @@
 //! engines, so that a ratio is one of neighbours in time; the median of the ratios counts.
 
 pub mod host;
-pub mod statistics;
 
+use std::convert::Infallible;
 use std::time::Duration;
+
+use bpflab::util::{Bursts, median};
 
 use crate::suite::columns::Column;
 use crate::suite::engine::{Absent, Engine, Loaded};
 use crate::suite::programs::Program;
-use statistics::median;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Samples of each program on each engine, each of a program newly loaded.
     pub samples: usize,
-    /// Bursts in a sample.
-    pub bursts: usize,
-    /// How long a burst is to be.
-    pub burst: Duration,
+    /// The bursts of a sample.
+    pub bursts: Bursts,
 }
 
 impl Effort {
     /// Enough for a table.
     pub const FULL: Self = Self {
         samples: 11,
-        bursts: 6,
-        burst: Duration::from_millis(1),
+        bursts: Bursts {
+            count: 6,
+            length: Duration::from_millis(1),
+        },
     };
     /// Enough to see whether all works.
     pub const QUICK: Self = Self {
         samples: 3,
-        bursts: 3,
-        burst: Duration::from_micros(300),
+        bursts: Bursts {
+            count: 3,
+            length: Duration::from_micros(300),
+        },
     };
+
+    /// Nanoseconds of something that is too slow for more than one in a burst.
+    pub fn once(self, mut run: impl FnMut() -> Duration) -> f64 {
+        infallible(self.bursts.shortest(1, |_| Ok(run())))
+    }
+}
+
+fn infallible<T>(result: Result<T, Infallible>) -> T {
+    let Ok(value) = result;
+    value
 }
 
 /// A program's times.
@@ -66,7 +79,7 @@ impl Row {
                     Ok(mut loaded) => {
                         let (_, returned) = loaded.run(1);
                         assert_eq!(returned, expected, "{}", program.name);
-                        samples.push(times.sample(&mut *loaded, effort));
+                        samples.push(times.sample(&mut *loaded, effort.bursts));
                     }
                 }
             }
@@ -100,6 +113,16 @@ impl Row {
     }
 }
 
+/// The geometric mean, which is the same whichever way round ratios are taken.
+pub fn geometric_mean(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let (count, sum) = numbers
+        .into_iter()
+        .fold((0_u32, 0.0), |(count, sum), number| {
+            (count + 1, sum + number.ln())
+        });
+    (sum / f64::from(count)).exp()
+}
+
 /// How often a program runs in a burst, and the one that it is held against.
 #[derive(Debug, Clone, Default)]
 struct Times {
@@ -108,40 +131,19 @@ struct Times {
 }
 
 impl Times {
-    fn sample(&mut self, loaded: &mut dyn Loaded, effort: Effort) -> f64 {
-        let whole = fastest(loaded, &mut self.program, effort);
+    fn sample(&mut self, loaded: &mut dyn Loaded, bursts: Bursts) -> f64 {
+        let whole = shortest(loaded, &mut self.program, bursts);
         match loaded.baseline() {
             // What can't be told from nothing is not to be divided by.
-            Some(empty) => (whole - fastest(empty, &mut self.baseline, effort)).max(0.1),
+            Some(empty) => (whole - shortest(empty, &mut self.baseline, bursts)).max(0.1),
             None => whole,
         }
     }
 }
 
-/// Nanoseconds of a run in the fastest burst.
-fn fastest(loaded: &mut dyn Loaded, times: &mut Option<u32>, effort: Effort) -> f64 {
-    let times = *times.get_or_insert_with(|| calibrate(loaded, effort.burst));
-    shortest(effort.bursts, || loaded.run(times).0) / f64::from(times)
-}
-
-/// How many runs take as long as a burst is to be.
-fn calibrate(loaded: &mut dyn Loaded, burst: Duration) -> u32 {
-    let mut times: u32 = 1;
-    loop {
-        let elapsed = (0..3)
-            .map(|_| loaded.run(times).0)
-            .min()
-            .unwrap_or_default();
-        let fits = burst.as_nanos() * u128::from(times) / elapsed.as_nanos().max(1);
-        if elapsed > burst / 8 || times > u32::MAX / 8 {
-            return u32::try_from(fits).unwrap_or(u32::MAX).max(1);
-        }
-        times *= 4;
-    }
-}
-
-/// Nanoseconds of the shortest of some tries.
-pub fn shortest(tries: usize, mut once: impl FnMut() -> Duration) -> f64 {
-    let ns = (0..tries).map(|_| once().as_secs_f64() * 1e9);
-    ns.fold(f64::INFINITY, f64::min)
+/// Nanoseconds of a run in the shortest burst.
+fn shortest(loaded: &mut dyn Loaded, times: &mut Option<u32>, bursts: Bursts) -> f64 {
+    let mut run = |times| Ok(loaded.run(times).0);
+    let times = *times.get_or_insert_with(|| infallible(bursts.calibrate(&mut run)));
+    infallible(bursts.shortest(times, run))
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bpflab::object::Target;
+use bpflab::util::median;
 use bpflab::{Object, Vm};
 
 use super::goals::{self, Figure, number};
-use crate::measure::statistics::median;
-use crate::measure::{Effort, shortest};
+use crate::measure::Effort;
 
 /// Typical tracing objects: a tracepoint with an array, one with a ring buffer.
 const OBJECTS: &[&str] = &[
@@ -71,11 +71,9 @@ pub fn figure(effort: Effort) -> Figure {
     for file in OBJECTS {
         let mut samples = Vec::new();
         for _ in 0..effort.samples {
-            let ours = shortest(effort.bursts, || ours(file, &target));
+            let ours = effort.once(|| ours(file, &target));
             // Where the kernel loads nothing, the time is none.
-            let theirs = shortest(effort.bursts, || {
-                kernel(file, &target).unwrap_or(Duration::MAX)
-            });
+            let theirs = effort.once(|| kernel(file, &target).unwrap_or(Duration::MAX));
             if theirs < 1e15 {
                 samples.push((theirs / ours, ours, theirs));
             }

@@ -1,8 +1,7 @@
 //! What follows from the programs' times.
 
 use super::goals::{self, Figure, Goal};
-use crate::measure::Row;
-use crate::measure::statistics::geometric_mean;
+use crate::measure::{Row, geometric_mean};
 use crate::suite::columns::Column::{self, Interp, Jit, Kernel, Native, RbpfInterp, SbpfInterp};
 use crate::suite::programs::Group;
 

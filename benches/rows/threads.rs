@@ -5,10 +5,10 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use bpflab::harness::EngineKind;
+use bpflab::util::median;
 
 use super::goals::number;
 use crate::measure::Effort;
-use crate::measure::statistics::median;
 use crate::suite::engine::Loaded;
 use crate::suite::ours::{Ours, Running};
 use crate::suite::programs::PROGRAMS;
@@ -84,7 +84,7 @@ pub fn table(effort: Effort) -> String {
             for _ in 0..effort.samples {
                 for (cell, samples) in cells.iter_mut().zip(&mut samples) {
                     let Some(threads) = cell else { continue };
-                    let bursts = (0..effort.bursts).map(|_| at_once(threads, 300));
+                    let bursts = (0..effort.bursts.count).map(|_| at_once(threads, 300));
                     samples.push(bursts.fold(f64::INFINITY, f64::min));
                 }
             }

@@ -42,6 +42,12 @@ impl Ours {
 }
 
 impl Running {
+    /// How many instructions a run executes.
+    pub fn insns(&mut self) -> u64 {
+        let outcome = self.vm.run_handle(self.handle, &self.event);
+        outcome.expect("it runs").runs[0].insns
+    }
+
     /// The same program, on the same maps, on another CPU.
     pub fn on_cpu(&self, cpu: u32) -> Self {
         Self {

@@ -3,6 +3,7 @@
 //! What a verb prints is a value of [`report`](crate::report), which has a text and a
 //! JSON form; `docs/cli.md` documents both.
 
+mod bench;
 mod conformance;
 mod disasm;
 mod exit;
@@ -44,6 +45,7 @@ enum Verb {
     Disasm(disasm::Arguments),
     Verify(Box<verify::Arguments>),
     Run(Box<run::Arguments>),
+    Bench(Box<bench::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
     ConformancePlugin(conformance::Arguments),
@@ -74,6 +76,7 @@ impl Verb {
             Self::Disasm(arguments) => disasm::run(&arguments, printer),
             Self::Verify(arguments) => verify::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
+            Self::Bench(arguments) => bench::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),

@@ -69,7 +69,6 @@ impl Printer {
     }
 
     /// Shows on the standard error what is no error, but matters.
-    #[cfg(all(feature = "kernel", target_os = "linux"))]
     pub fn warn(&mut self, text: &str) -> Result<(), Failure> {
         self.out.flush()?;
         anstream::eprintln!("{WARNING}warning{WARNING:#}: {text}");

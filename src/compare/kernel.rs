@@ -32,12 +32,11 @@ impl Engine for Kernel {
     }
 
     fn run(&mut self, subject: &Subject) -> Result<Answer, Unable> {
-        let Some(first) = subject.programs.first() else {
-            return Err(Unable::Unavailable("no program to run".to_owned()));
-        };
+        let first = &subject.program;
+        let run = input(&subject.event)?;
         let maps = LoadedMaps::create(&first.maps, first.btf.as_ref())?;
         let mut loaded: Vec<LoadedProgram> = Vec::new();
-        for program in &subject.programs {
+        for program in subject.programs() {
             let program = loaded_program(program, &maps)?;
             maps.set_program(&first.maps, &program)?;
             loaded.push(program);
@@ -45,7 +44,6 @@ impl Engine for Kernel {
         let Some(program) = loaded.first() else {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };
-        let run = input(first.prog_type, &subject.input);
         let result = program.test_run(&run)?;
         Ok(Answer {
             retval: Some(result.retval),
@@ -65,14 +63,17 @@ fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram,
     loaded.program.ok_or(Unable::Refused(message))
 }
 
-/// The input as the system call takes it.
-fn input(prog_type: ProgType, bytes: &[u8]) -> TestRun {
-    match Event::input(prog_type, bytes).kind() {
-        EventKind::Packet => TestRun {
+/// The event as the system call takes it.
+fn input(event: &Event) -> Result<TestRun, Unable> {
+    match event.kind() {
+        EventKind::Packet => Ok(TestRun {
             repeat: 1,
-            ..TestRun::packet(bytes)
-        },
-        _ => TestRun::context(bytes),
+            ..TestRun::packet(&event.record())
+        }),
+        EventKind::Bytes | EventKind::RawTracepoint => Ok(TestRun::context(&event.record())),
+        _ => Err(Unable::Unavailable(format!(
+            "BPF_PROG_TEST_RUN does not fire {event}"
+        ))),
     }
 }
 

@@ -6,8 +6,7 @@
 //! use bpflab::harness::EngineKind;
 //! use bpflab::r#gen::{Choices, Options, make};
 //!
-//! let made = make(&mut Choices::seeded(1, 200), Options::default());
-//! let subject = Subject::new(made.programs, made.input);
+//! let subject = Subject::from(make(&mut Choices::seeded(1, 200), Options::default()));
 //! let mut engines = [EngineKind::Checked, EngineKind::Jit].map(Ours::new);
 //! let [checked, jit] = engines.each_mut().map(|engine| engine.run(&subject).unwrap());
 //! assert_eq!(difference(&checked, &jit), None);

@@ -5,7 +5,6 @@ use super::subject::{Engine, Subject, Unable};
 use crate::harness::{EngineKind, Vm};
 use crate::lower::Passes;
 use crate::vm::World;
-use crate::vm::events::Event;
 
 /// One of our own engines, and how it is set.
 #[derive(Debug, Clone)]
@@ -66,17 +65,15 @@ impl Engine for Ours {
         if let Some(budget) = subject.budget {
             vm.set_budget(budget);
         }
-        let Some(first) = subject.programs.first() else {
-            return Err(Unable::Unavailable("no program to run".to_owned()));
-        };
-        let handles = vm.load_programs(&first.maps, subject.programs.clone())?;
+        let programs = subject.programs().cloned().collect();
+        let handles = vm.load_programs(&subject.program.maps, programs)?;
         let Some(&handle) = handles.first() else {
             return Err(Unable::Unavailable("no program to run".to_owned()));
         };
-        let event = Event::input(first.prog_type, subject.input.clone());
-        let repeated = vm.run_repeatedly(handle, &event, 1)?;
+        let event = &subject.event;
+        let repeated = vm.run_repeatedly(handle, event, 1)?;
         let maps = maps(&vm)?;
-        let engine = vm.engine_of_run(handle, &event)?;
+        let engine = vm.engine_of_run(handle, event)?;
         let (outcome, fault) = (repeated.outcome, repeated.fault);
         Ok(Answer {
             retval: outcome.runs.last().map(crate::vm::Run::returned),

@@ -6,30 +6,40 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::answer::Answer;
+use crate::r#gen::Made;
 use crate::harness;
 use crate::program::Program;
+use crate::vm::events::Event;
 
 /// Programs that share their maps, and what the first of them runs on.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The first one runs; the others are there to be jumped to.
-    pub programs: Vec<Arc<Program>>,
-    /// A packet for types that get one, else the context:
-    /// [`Event::input`](crate::vm::events::Event::input).
-    pub input: Vec<u8>,
+    /// The one that runs.
+    pub program: Arc<Program>,
+    /// Those that are there to be jumped to.
+    pub others: Vec<Arc<Program>>,
+    /// What it runs on.
+    pub event: Event,
     /// How many instructions the run may take, where an engine counts them.
     pub budget: Option<u64>,
 }
 
 impl Subject {
-    /// Programs, of which the first runs on this input.
+    /// A program that runs on this event.
     #[must_use]
-    pub const fn new(programs: Vec<Arc<Program>>, input: Vec<u8>) -> Self {
+    pub const fn new(program: Arc<Program>, event: Event) -> Self {
         Self {
-            programs,
-            input,
+            program,
+            others: Vec::new(),
+            event,
             budget: None,
         }
+    }
+
+    /// The same with programs that it may jump to.
+    #[must_use]
+    pub fn with_others(self, others: Vec<Arc<Program>>) -> Self {
+        Self { others, ..self }
     }
 
     /// The same with no more than so many instructions.
@@ -39,6 +49,18 @@ impl Subject {
             budget: Some(instructions),
             ..self.clone()
         }
+    }
+
+    /// All programs, the one that runs first.
+    pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        [&self.program].into_iter().chain(&self.others)
+    }
+}
+
+impl From<Made> for Subject {
+    fn from(made: Made) -> Self {
+        let event = Event::input(made.program.prog_type, made.input);
+        Self::new(made.program, event).with_others(made.others)
     }
 }
 

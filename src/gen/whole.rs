@@ -32,9 +32,10 @@ pub const TYPES: &[ProgType] = &[
 /// What was made.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// The program that is to run, and those that its prog array holds. They share
-    /// their maps.
-    pub programs: Vec<Arc<Program>>,
+    /// The program that is to run.
+    pub program: Arc<Program>,
+    /// Those that its prog array holds. All share their maps.
+    pub others: Vec<Arc<Program>>,
     /// What it is to run on: a packet for types that get one, else the context. As
     /// `data_in` of `BPF_PROG_TEST_RUN` or its `ctx_in`.
     pub input: Vec<u8>,
@@ -56,14 +57,51 @@ pub fn make(choices: &mut Choices, options: Options) -> Made {
         None => choices.pick(TYPES),
     };
     let targets = choices.below(2 * MOST_TARGETS).saturating_sub(1);
-    let names: Vec<String> = (0..=targets).map(|n| format!("made{n}")).collect();
-    let others = names.get(1..).unwrap_or_default();
-    let maps = maps::definitions(choices, others);
-    let mut masked = 0;
-    let mut types = Types::new();
-    let mut programs = Vec::with_capacity(names.len());
-    for name in &names {
-        let mut setting = Setting::new(prog_type, options);
+    let names: Vec<String> = (1..=targets).map(|n| format!("made{n}")).collect();
+    let mut maker = Maker {
+        prog_type,
+        options,
+        maps: maps::definitions(choices, &names),
+        types: Types::new(),
+        masked: 0,
+    };
+    let program = maker.program(choices, "made0");
+    let others: Vec<_> = names
+        .iter()
+        .map(|name| maker.program(choices, name))
+        .collect();
+    let setting = Setting::new(prog_type, options);
+    let len = if setting.packet.is_some() || setting.loads_packets() {
+        choices.pick(&PACKETS)
+    } else {
+        setting.context_len
+    };
+    let btf = maker.types.builder.build().ok();
+    let typed = |mut program: Program| {
+        program.btf.clone_from(&btf);
+        Arc::new(program)
+    };
+    Made {
+        program: typed(program),
+        others: others.into_iter().map(typed).collect(),
+        input: choices.contents(len),
+        masked: maker.masked,
+    }
+}
+
+/// What the programs that are made together have in common.
+struct Maker {
+    prog_type: ProgType,
+    options: Options,
+    maps: Arc<[MapDef]>,
+    types: Types,
+    masked: usize,
+}
+
+impl Maker {
+    /// A program with the functions that it calls; its BTF is still to come.
+    fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
+        let mut setting = Setting::new(self.prog_type, self.options);
         let mut code = Code::default();
         setting.functions = functions(choices, &mut code, name);
         // Functions call those behind them only; nobody calls the others.
@@ -71,27 +109,36 @@ pub fn make(choices: &mut Choices, options: Options) -> Made {
         for number in 0..setting.functions.len() {
             if called.contains(&number) {
                 let body = Body::new(choices, &mut code, &setting, number, STEPS);
-                let (more, calls) = write(body);
-                masked += more;
+                let (masked, calls) = write(body);
+                self.masked += masked;
                 called.extend(calls);
             }
         }
-        let called = |number| called.contains(&number);
-        programs.push(program(&setting, code, &maps, &mut types, called));
-    }
-    let btf = types.builder.build().ok();
-    for program in &mut programs {
-        program.btf.clone_from(&btf);
-    }
-    let len = match Setting::new(prog_type, options) {
-        setting if setting.packet.is_some() || setting.loads_packets() => choices.pick(&PACKETS),
-        setting => setting.context_len,
-    };
-    let input = choices.contents(len);
-    Made {
-        programs: programs.into_iter().map(Arc::new).collect(),
-        input,
-        masked,
+        let mut program = Program::new(name, self.prog_type, Vec::new());
+        program.subprograms.clear();
+        for (number, function) in setting.functions.iter().enumerate() {
+            if !called.contains(&number) {
+                continue;
+            }
+            let start = code.pc(function.label);
+            let global = matches!(function.role, Role::Main | Role::Global);
+            let ty = self.types.function(function, global);
+            let insn_off = start.0;
+            program.func_info.push(FuncInfo { insn_off, ty });
+            program.subprograms.push(Subprogram {
+                name: function.name.clone(),
+                start,
+                type_id: Some(ty),
+                global,
+            });
+        }
+        program.license = "GPL".into();
+        program.maps = self.maps.clone();
+        if self.prog_type == ProgType::Syscall {
+            program.flags = ProgFlags::SLEEPABLE;
+        }
+        program.insns = code.finish();
+        program
     }
 }
 
@@ -175,39 +222,4 @@ impl Types {
         };
         self.builder.function(&function.name, prototype, linkage)
     }
-}
-
-/// The program of this code, with the functions that are called.
-fn program(
-    setting: &Setting,
-    code: Code,
-    maps: &Arc<[MapDef]>,
-    types: &mut Types,
-    is_called: impl Fn(usize) -> bool,
-) -> Program {
-    let prog_type = setting.prog_type;
-    let name = setting.functions[0].name.clone();
-    let mut program = Program::new(name, prog_type, Vec::new());
-    program.subprograms.clear();
-    let functions = setting.functions.iter().enumerate();
-    for (_, function) in functions.filter(|(number, _)| is_called(*number)) {
-        let start = code.pc(function.label);
-        let global = matches!(function.role, Role::Main | Role::Global);
-        let ty = types.function(function, global);
-        let insn_off = start.0;
-        program.func_info.push(FuncInfo { insn_off, ty });
-        program.subprograms.push(Subprogram {
-            name: function.name.clone(),
-            start,
-            type_id: Some(ty),
-            global,
-        });
-    }
-    program.license = "GPL".into();
-    program.maps = maps.clone();
-    if prog_type == ProgType::Syscall {
-        program.flags = ProgFlags::SLEEPABLE;
-    }
-    program.insns = code.finish();
-    program
 }

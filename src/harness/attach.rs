@@ -4,14 +4,18 @@ use super::attach_point::{AttachPoint, Attached};
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::program::Program;
+use crate::spec::ProgType;
+use crate::util::Errno;
 use crate::vm::ProgramHandle;
+use crate::vm::events::Event;
 
 impl Vm {
     /// Attaches every program to the place that its section name says, in the
     /// order of the object. Programs that are attached already stay where they are.
     ///
     /// # Errors
-    /// [`Error::Attach`] for a program whose section name leaves its place open.
+    /// [`Error::Attach`] for a program whose section name leaves its place open,
+    /// [`Error::Context`] for one that reads more than the tracepoint has.
     pub fn attach_all(&mut self) -> Result<()> {
         for handle in self.handles() {
             if self
@@ -29,7 +33,7 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::NoProgram`]; [`Error::Attach`] where the section name leaves the
-    /// place open.
+    /// place open; [`Error::Context`] where the program reads more than is there.
     pub fn attach(&mut self, program: &str) -> Result<()> {
         self.attach_handle(self.program_handle(program)?)
     }
@@ -45,29 +49,70 @@ impl Vm {
                 image.section
             ),
         })?;
-        self.set_attached(handle, point);
-        Ok(())
+        self.set_attached(handle, point)
     }
 
     /// Attaches a program to a place of the test's choice: `group/name` for
     /// tracepoints, the hook's name for other types.
     ///
     /// # Errors
-    /// [`Error::NoProgram`].
+    /// [`Error::NoProgram`]; [`Error::Context`] where the program reads more than is
+    /// there.
     pub fn attach_to(&mut self, program: &str, target: &str) -> Result<()> {
         let handle = self.program_handle(program)?;
         let mut aimed = Program::clone(self.images[handle.index()].program());
         aimed.attach_target = Some(target.to_owned());
-        if let Some(point) = AttachPoint::of(&aimed) {
-            self.set_attached(handle, point);
+        match AttachPoint::of(&aimed) {
+            Some(point) => self.set_attached(handle, point),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn set_attached(&mut self, program: ProgramHandle, point: AttachPoint) {
+    fn set_attached(&mut self, program: ProgramHandle, point: AttachPoint) -> Result<()> {
+        let event = match &point {
+            AttachPoint::Tracepoint(name) => self.tracepoint(name).ok(),
+            AttachPoint::RawTracepoint(name) => self.raw_tracepoint(name).ok(),
+            AttachPoint::Hook(..) => None,
+        };
+        if let Some(event) = event {
+            self.check_context(program, &event)?;
+        }
         self.attachments += 1;
         let order = self.attachments;
         self.attached[program.index()] = Some(Attached { point, order });
+        Ok(())
+    }
+
+    /// Whether a tracepoint has all that a verified program reads of it. The kernel
+    /// looks when the program is attached (`perf_event_set_bpf_prog`,
+    /// `kernel/events/core.c`; `__bpf_probe_register`, `kernel/trace/bpf_trace.c`).
+    ///
+    /// # Errors
+    /// [`Error::Context`].
+    pub(super) fn check_context(&self, program: ProgramHandle, event: &Event) -> Result<()> {
+        let Some(known) = self.verification(program).map(|known| &known.outcome) else {
+            return Ok(());
+        };
+        let (Ok(verified), Some(there)) = (known, event.readable()) else {
+            return Ok(());
+        };
+        let image = verified.program();
+        let errno = match image.prog_type {
+            ProgType::Tracepoint => Errno::EACCES,
+            ProgType::RawTracepoint => Errno::EINVAL,
+            _ => return Ok(()),
+        };
+        let needed = verified.requirements().context;
+        if needed <= there {
+            return Ok(());
+        }
+        Err(Error::Context {
+            program: image.name.clone(),
+            event: event.name().to_owned(),
+            needed,
+            there,
+            errno,
+        })
     }
 
     /// Detaches a program; events no longer fire it.

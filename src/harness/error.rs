@@ -85,6 +85,22 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// A program that reads further into its context than the event has bytes.
+    #[error(
+        "program '{program}' reads {needed} bytes of its context, {event} has {there}: {errno}"
+    )]
+    Context {
+        /// The program.
+        program: String,
+        /// The event.
+        event: String,
+        /// The bytes that the program may read, from the context's start.
+        needed: u32,
+        /// The bytes that there are.
+        there: u32,
+        /// What the kernel says when the program is attached.
+        errno: Errno,
+    },
     /// A key or value of another size than the map's.
     #[error("map '{map}': its {what} has {wanted} bytes, {given} given")]
     Size {

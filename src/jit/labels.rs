@@ -43,6 +43,13 @@ pub(super) enum Stub {
     },
     /// The interpreter's step does the operation, and the code goes on after it.
     Step(Target),
+    /// The same for as many operations as were to be executed at once.
+    Plain {
+        /// The first one.
+        at: Target,
+        /// How many.
+        n: u8,
+    },
     /// The run stops.
     Stop,
 }

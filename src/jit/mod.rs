@@ -9,7 +9,7 @@
 //! | `disassemble` | code as text |
 //! | `labels` | labels, and code that is put off |
 //! | `layout` | where machine code finds what in a run |
-//! | `runtime` | what machine code calls |
+//! | `runtime` | what machine code and Rust agree on, and what machine code calls |
 //! | `arm64` | the code for arm64 |
 //! | `x86_64` | the code for x86-64 |
 //!
@@ -34,7 +34,7 @@ mod runtime;
 mod testing;
 mod x86_64;
 
-use crate::interp::Native;
+use crate::interp::{Native, Ways};
 use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use code::CodeMemory;
@@ -59,10 +59,17 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
     }
     let emitted = emit(lowered)?;
     let memory = CodeMemory::new(&emitted.bytes).ok()?;
-    let host = |(op, offset)| (op, memory.address(offset));
-    let entries = emitted.entries.into_iter().map(host).collect();
-    let enter = memory.address(0);
-    Some(Native::new(memory, enter, entries))
+    let functions = emitted.entries.iter();
+    let functions = functions
+        .map(|(_, offset)| memory.address(*offset))
+        .collect();
+    let ways = emitted.ways;
+    let ways = Ways {
+        function: memory.address(ways.function),
+        main: memory.address(ways.main),
+        tail: memory.address(ways.tail),
+    };
+    Some(Native::new(memory, ways, functions))
 }
 
 /// The machine code that `compile` makes executable: for listings, on any host. None

@@ -66,15 +66,17 @@ impl LoadedProgram {
     /// `EINVAL` for input that doesn't fit the type.
     pub fn test_run(&self, run: &TestRun) -> Result<TestRunResult, KernelError> {
         let in_place = self.prog_type() == ProgType::Syscall;
+        // A raw tracepoint's arguments are given, and never given back.
+        let shows = !in_place && self.prog_type() != ProgType::RawTracepoint;
         let mut data_out = match run.data.len() {
             0 => Vec::new(),
             len => vec![0; len + ROOM],
         };
         let mut context = run.context.clone();
-        let mut ctx_out = if in_place {
-            Vec::new()
-        } else {
+        let mut ctx_out = if shows {
             vec![0; context.len()]
+        } else {
+            Vec::new()
         };
         let mut request = RunRequest {
             data_in: &run.data,

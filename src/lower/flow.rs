@@ -80,7 +80,7 @@ fn number(n: usize) -> u32 {
 }
 
 /// Where an operation leads within its function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Successors {
     /// The next operation may be executed after it.
     pub follows: bool,
@@ -97,4 +97,87 @@ pub(super) const fn next(op: Op) -> Successors {
         _ => (true, None),
     };
     Successors { follows, target }
+}
+
+/// What a walk forwards over a program keeps.
+pub(super) trait Domain {
+    /// What is known between two operations.
+    type State: Clone;
+
+    /// At the start of a function.
+    fn at_entry(&self) -> Self::State;
+
+    /// Adds what is known on another way to the same place; whether that is less.
+    fn join(&self, known: &mut Self::State, other: &Self::State) -> bool;
+
+    /// Makes of what is known before an operation what is known after it. Called for the
+    /// last time when all ways there are known.
+    fn step(&mut self, state: &mut Self::State, at: Target, op: Op);
+}
+
+/// Walks over a program until nothing new is learnt.
+pub(super) fn walk<D: Domain>(domain: &mut D, ops: &[Op], functions: &[Function]) {
+    let flow = Flow::of(ops, functions);
+    let mut entering: Vec<Option<D::State>> = vec![None; flow.blocks.len()];
+    let mut is_pending = vec![false; flow.blocks.len()];
+    for function in functions {
+        if let Some(block) = flow.block_of(function.entry) {
+            entering[block] = Some(domain.at_entry());
+            is_pending[block] = true;
+        }
+    }
+    while is_pending.contains(&true) {
+        for (at, block) in flow.blocks.iter().enumerate() {
+            if !std::mem::take(&mut is_pending[at]) {
+                continue;
+            }
+            let Some(mut state) = entering[at].clone() else {
+                continue;
+            };
+            let mut next_ones = Successors::default();
+            for at in block.start..block.end {
+                if let Some(&op) = ops.get(at as usize) {
+                    domain.step(&mut state, at, op);
+                    next_ones = next(op);
+                }
+            }
+            let following = next_ones.follows.then_some(block.end);
+            for to in following.into_iter().chain(next_ones.target) {
+                let Some(to) = flow.block_of(to) else {
+                    continue;
+                };
+                is_pending[to] |= match &mut entering[to] {
+                    Some(known) => domain.join(known, &state),
+                    none => {
+                        *none = Some(state.clone());
+                        true
+                    }
+                };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::Passes;
+    use crate::lower::tests::lowered;
+
+    #[test]
+    fn blocks_end_where_ways_part_and_meet() {
+        let text = "r0 = 3
+            again: r0 += 2
+            if r0 > 9 goto out
+            goto again
+            out: exit";
+        let program = lowered(text, &[], Passes::empty()).unwrap();
+        let flow = Flow::of(program.ops(), program.functions());
+        let blocks: Vec<_> = flow.blocks.iter().map(|b| (b.start, b.end)).collect();
+        assert_eq!(blocks, [(0, 1), (1, 3), (3, 4), (4, 5)]);
+        let heads: Vec<_> = flow.blocks.iter().map(|b| b.is_loop_head).collect();
+        assert_eq!(heads, [false, true, false, false]);
+        assert_eq!(flow.block_of(2), Some(1));
+        assert_eq!(flow.block_of(5), None);
+    }
 }

@@ -14,6 +14,8 @@
 //! | `flow`, `effect` | where operations lead, and what they read and write |
 //! | `ranges` | what registers may hold |
 //! | `prune` | leaving out what nobody reaches |
+//! | `fresh` | which values are there though the program deletes some |
+//! | `zeroing` | what of a frame has to be zero |
 //! | `context` | what a program asks of its context, and whether a run may start |
 //!
 //! What a fast engine relies on, for a [`Lowered`] program whose run
@@ -29,6 +31,7 @@ mod bindings;
 mod context;
 mod effect;
 mod flow;
+mod fresh;
 mod fuse;
 mod known;
 mod lowered;
@@ -40,6 +43,7 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod zeroing;
 
 use bitflags::bitflags;
 use thiserror::Error;
@@ -84,6 +88,9 @@ bitflags! {
         /// Only those bytes of a frame are made zero that may be read before they are
         /// written.
         const ZEROING = 1 << 9;
+        /// Accesses to values of a map of which the program deletes elements go to them
+        /// where no call since the look-up may have taken the element away.
+        const FRESH = 1 << 10;
     }
 }
 

@@ -129,6 +129,27 @@ pub enum Op {
     Exit,
 }
 
+impl Op {
+    /// Where a load, a store or an atomic goes; none for other operations.
+    #[must_use]
+    pub const fn place(mut self) -> Option<Place> {
+        match self.place_mut() {
+            Some(place) => Some(*place),
+            None => None,
+        }
+    }
+
+    pub(super) const fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
+            Self::Load { place, .. }
+            | Self::LoadSx { place, .. }
+            | Self::Store { place, .. }
+            | Self::Atomic { place, .. } => Some(place),
+            _ => None,
+        }
+    }
+}
+
 /// How an access is ordered among those of other threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {

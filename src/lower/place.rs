@@ -25,7 +25,17 @@ pub(super) struct Places<'a> {
     maps: Vec<BoundMap>,
     map_index: FxHashMap<MapId, u16>,
     context: ContextUse,
+    /// What loads of the context give, by offset and size.
+    fields: FxHashMap<(i32, Size), Yield>,
     deletes: Deletes,
+    /// Accesses to values that may be gone, and their maps.
+    put_off: Vec<(Pc, u16)>,
+}
+
+/// Whether a program takes elements of a map away.
+enum Elements {
+    Stay,
+    Go,
 }
 
 /// The maps of which a program deletes or replaces elements. An access to an element
@@ -74,13 +84,16 @@ impl<'a> Places<'a> {
             maps: Vec::new(),
             map_index: FxHashMap::default(),
             context: ContextUse::default(),
+            fields: FxHashMap::default(),
             deletes: Deletes::of(verified, code),
+            put_off: Vec::new(),
         }
     }
 
-    /// The bound maps, and what the program asks of its context.
-    pub(super) fn into_parts(self) -> (Vec<BoundMap>, ContextUse) {
-        (self.maps, self.context)
+    /// The bound maps, what the program asks of its context, and the accesses, with
+    /// their maps, that are checked as long as nobody shows that the values are there.
+    pub(super) fn into_parts(self) -> (Vec<BoundMap>, ContextUse, Vec<(Pc, u16)>) {
+        (self.maps, self.context, self.put_off)
     }
 
     /// The operation of the plain or acquiring load at `pc`.
@@ -93,7 +106,7 @@ impl<'a> Places<'a> {
     ) -> Result<Op, LowerError> {
         let place = self.place(pc)?;
         let yields = match self.verified.through(pc) {
-            Some(Through::Context { off }) => self.field(pc, off, size, Mode::Read)?,
+            Some(Through::Context { off }) => self.field(pc, off, size)?,
             _ => Yield::Scalar,
         };
         Ok(match (place, yields) {
@@ -109,20 +122,21 @@ impl<'a> Places<'a> {
     }
 
     /// What a load of the context at `off` gives; notes what has to be there for it.
-    fn field(&mut self, pc: Pc, off: i32, size: Size, mode: Mode) -> Result<Yield, LowerError> {
-        let field = field_at(self.verified.program(), off, size, mode);
-        let (off, yields) = field.ok_or(LowerError::Unsupported(pc))?;
-        let size = u32::from(size.bytes());
+    fn field(&mut self, pc: Pc, off: i32, size: Size) -> Result<Yield, LowerError> {
+        if let Some(yields) = self.fields.get(&(off, size)) {
+            return Ok(*yields);
+        }
+        let field = field_at(self.verified.program(), off, size, Mode::Read);
+        let (at, yields) = field.ok_or(LowerError::Unsupported(pc))?;
         match yields {
             Yield::Scalar | Yield::Argument(_) => {}
             pointer => {
                 let or_null = matches!(pointer, Yield::SocketOrNull | Yield::SockCommonOrNull);
-                let field = (off, size, or_null);
-                if !self.context.pointers.contains(&field) {
-                    self.context.pointers.push(field);
-                }
+                let field = (at, u32::from(size.bytes()), or_null);
+                self.context.pointers.push(field);
             }
         }
+        self.fields.insert((off, size), yields);
         Ok(yields)
     }
 
@@ -146,9 +160,14 @@ impl<'a> Places<'a> {
                     _ => checked,
                 }
             }
-            Some(Through::MapValue { map }) if has(Passes::MAP_VALUE) => self
-                .map(map)
-                .map_or(checked, |map| Place::MapValue { base, off, map }),
+            Some(Through::MapValue { map }) if has(Passes::MAP_VALUE) => match self.map(map) {
+                Some((map, Elements::Stay)) => Place::MapValue { base, off, map },
+                Some((map, Elements::Go)) => {
+                    self.put_off.push((pc, map));
+                    checked
+                }
+                None => checked,
+            },
             Some(Through::Packet) if has(Passes::TABLE) => Place::Packet { base, off },
             // It may be a value of a map within a map.
             Some(Through::Other) if has(Passes::TABLE) && !self.deletes.any => {
@@ -158,12 +177,17 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// The index of a map whose values can be accessed where they are.
-    fn map(&mut self, id: MapId) -> Option<u16> {
+    /// The index of a map whose values can be accessed where they are, as long as they
+    /// are there.
+    fn map(&mut self, id: MapId) -> Option<(u16, Elements)> {
         let index = self.bind(id)?;
         let slab = self.maps.get(usize::from(index))?.map.slab()?;
-        let has_gone = slab.is_keyed() && self.deletes.from(id);
-        (slab.is_spread() && !has_gone).then_some(index)
+        let elements = if slab.is_keyed() && self.deletes.from(id) {
+            Elements::Go
+        } else {
+            Elements::Stay
+        };
+        slab.is_spread().then_some((index, elements))
     }
 
     /// The index of the map in which the call at `pc` looks up a value, if it is always

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Bindings, LowerError, Lowered, Op, Order, Passes, Place, lower};
+use super::{Bindings, LowerError, Lowered, Notes, Op, Order, Passes, Place, lower};
 use crate::isa::{Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
-use crate::spec::{MapType, ProgType};
+use crate::spec::{MapType, ProgFlags, ProgType};
 use crate::util::Pc;
 use crate::verifier::{Options, verify};
 use crate::vm::memory::Region;
@@ -213,27 +213,208 @@ fn values_of_a_map_are_where_the_map_has_them() {
     assert_eq!(lowered.helpers().len(), 1);
 }
 
-/// Its elements may be gone when they are accessed: the checked access tells.
+/// Its elements may be gone when they are accessed: the checked access tells. An access
+/// that nothing stands before is as before.
 #[test]
-fn a_map_whose_elements_the_program_deletes_is_accessed_checked() {
-    let delete = "r6 = *(u64 *)(r0 + 0)
+fn what_a_program_deletes_is_accessed_checked_afterwards() {
+    let delete = "r7 = r0
+        r6 = *(u64 *)(r0 + 0)
         r1 = map[idx:0]
         r2 = r10
         r2 += -4
         call bpf_map_delete_elem
-        r0 = r6
+        r0 = *(u64 *)(r7 + 0)
         out: exit";
     let text = LOOKUP.replace("r0 = *(u64 *)(r0 + 0)\n    out: exit", delete);
     let hash = MapDef::new("counts", MapType::Hash, 4, 8, 4);
-    let place = |text: &str| {
-        let lowered = lowered(text, std::slice::from_ref(&hash), Passes::all()).unwrap();
-        lowered.ops().iter().find_map(|op| match op {
+    let places = |text: &str, passes| {
+        let lowered = lowered(text, std::slice::from_ref(&hash), passes).unwrap();
+        let loads = lowered.ops().iter().filter_map(|op| match op {
             Op::Load { place, .. } => Some(*place),
             _ => None,
-        })
+        });
+        loads.collect::<Vec<_>>()
     };
-    assert_eq!(place(&text), Some(checked(Reg::R0, 0)));
-    assert!(matches!(place(LOOKUP), Some(Place::MapValue { .. })));
+    let there = Place::MapValue {
+        base: Reg::R0,
+        off: 0,
+        map: 0,
+    };
+    assert_eq!(places(&text, Passes::all()), [there, checked(Reg::R7, 0)]);
+    let all_checked = [checked(Reg::R0, 0), checked(Reg::R7, 0)];
+    assert_eq!(places(&text, !Passes::FRESH), all_checked);
+    assert_eq!(places(&text, !Passes::LOOKUP), all_checked);
+    assert_eq!(places(LOOKUP, !Passes::FRESH), [there]);
+}
+
+/// As tracing programs do: look up, or enter and look up again.
+#[test]
+fn a_value_is_fresh_after_the_last_look_up() {
+    let text = "*(u32 *)(r10 - 4) = 1
+        *(u64 *)(r10 - 16) = 0
+        r1 = map[idx:0]
+        r2 = r10
+        r2 += -4
+        call bpf_map_lookup_elem
+        if r0 != 0 goto found
+        r1 = map[idx:0]
+        r2 = r10
+        r2 += -4
+        r3 = r10
+        r3 += -16
+        r4 = 1
+        call bpf_map_update_elem
+        r1 = map[idx:0]
+        r2 = r10
+        r2 += -4
+        call bpf_map_lookup_elem
+        if r0 == 0 goto out
+        found: r1 = 1
+        lock *(u64 *)(r0 + 0) += r1
+        out: r0 = 0
+        exit";
+    let hash = MapDef::new("counts", MapType::Hash, 4, 8, 4);
+    let lowered = lowered(text, &[hash], Passes::all()).unwrap();
+    let place = lowered.ops().iter().find_map(|op| match op {
+        Op::Atomic { place, .. } => Some(*place),
+        _ => None,
+    });
+    assert!(matches!(place, Some(Place::MapValue { .. })), "{place:?}");
+}
+
+#[test]
+fn an_index_is_below_only_if_it_is_so_on_all_paths() {
+    let text = "r6 = r1
+        call bpf_ktime_get_ns
+        r7 = 1
+        if r0 > 9 goto there
+        r7 = 100
+        there: *(u32 *)(r10 - 4) = r7
+        r1 = map[idx:0]
+        r2 = r10
+        r2 += -4
+        call bpf_map_lookup_elem
+        if r0 == 0 goto out
+        r0 = *(u64 *)(r0 + 0)
+        out: exit";
+    let array = MapDef::new("counts", MapType::Array, 4, 8, 4);
+    let found = |text: &str| {
+        let lowered = lowered(text, std::slice::from_ref(&array), Passes::all()).unwrap();
+        let found = lowered.ops().iter().find_map(|op| match op {
+            Op::Lookup { is_there, .. } => Some(*is_there),
+            _ => None,
+        });
+        (
+            found,
+            lowered.ops().contains(&Op::Exit),
+            lowered.ops().len(),
+        )
+    };
+    assert_eq!(found(text), (Some(false), true, 13));
+    // Below on both: no test, and the branch is a jump to the next operation.
+    assert_eq!(found(&text.replace("100", "3")), (Some(true), true, 13));
+    // The same on both: the address is known.
+    assert_eq!(found(&text.replace("100", "1")), (None, true, 13));
+}
+
+/// The verifier walks over the division once, with 3, and cuts the path off that comes
+/// with 0, since the number does not matter: what it saw there is no fact.
+#[test]
+fn what_a_path_brings_that_was_cut_off_counts() {
+    let text = "call bpf_ktime_get_ns
+        r6 = r0
+        r7 = 0
+        if r0 > 9 goto there
+        r7 = 3
+        there: r6 /= r7
+        r0 = 0
+        exit";
+    let mut program = Program::new("p", ProgType::Xdp, Vec::new());
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    program.flags = ProgFlags::TEST_STATE_FREQ;
+    let verdict = verify(&Arc::new(program.clone()), &Options::default()).verdict;
+    assert_eq!(
+        verdict.statistics.unwrap().processed,
+        9,
+        "8, and a look at one again"
+    );
+    let divides = |program: Program| {
+        let lowered = bound(program, &[], Passes::all()).unwrap();
+        lowered.note(5)
+    };
+    assert!(!divides(program.clone()).contains(Notes::DIVISOR_NOT_ZERO));
+    let text = text.replace("r7 = 0", "r7 = 5");
+    program.insns = assemble_with(&text, &program).unwrap().slots;
+    assert!(divides(program).contains(Notes::DIVISOR_NOT_ZERO));
+}
+
+#[test]
+fn divisors_and_widths_are_noted() {
+    let text = "r2 = *(u32 *)(r1 + 12)
+        r2 &= 63
+        r2 += 1
+        r3 = *(u32 *)(r1 + 16)
+        r0 = r3
+        r0 /= r2
+        w0 = w0
+        r4 = *(u64 *)(r10 - 8)
+        r0 %= r4
+        exit";
+    let lowered = lowered(text, &[], Passes::all()).unwrap();
+    let nonzero = Notes::DIVISOR_NOT_ZERO | Notes::NO_OVERFLOW | Notes::NARROW;
+    assert_eq!(lowered.note(5), nonzero);
+    assert_eq!(lowered.note(6), Notes::NO_EFFECT);
+    assert!(!lowered.note(8).contains(Notes::DIVISOR_NOT_ZERO));
+    assert!(!lowered.note(8).contains(Notes::NARROW));
+}
+
+#[test]
+fn helpers_that_say_the_same_in_a_run_are_not_called() {
+    let text = "call bpf_ktime_get_ns
+        call bpf_get_smp_processor_id
+        exit";
+    let lowered = |passes| lowered(text, &[], passes).unwrap();
+    let known = lowered(Passes::all());
+    let ops: Vec<_> = [2, 0].map(|which| Op::Known { which }).into();
+    assert_eq!(known.ops()[..2], ops);
+    assert_eq!((known.known(), known.helpers().len()), (&[2, 0][..], 2));
+    let called = lowered(!Passes::KNOWN);
+    assert_eq!(called.ops()[1], Op::CallHelper { helper: 1 });
+    assert!(called.known().is_empty());
+}
+
+#[test]
+fn only_what_may_be_read_before_it_is_written_is_zeroed() {
+    let zeroed = |text: &str, passes| {
+        let array = MapDef::new("counts", MapType::Array, 4, 8, 4);
+        let lowered = lowered(text, &[array], passes).unwrap();
+        lowered.functions()[0].zeroed.to_vec()
+    };
+    let far = LOOKUP.replace("r10 - 4", "r10 - 36").replace("-4", "-36");
+    assert_eq!(zeroed(&far, Passes::all()), []);
+    assert_eq!(zeroed(LOOKUP, Passes::all()), [(8, 0)]);
+    assert_eq!(zeroed(&far, !Passes::ZEROING), [(40, 0)]);
+    // Written on one way only, and half of it.
+    let text = "r2 = *(u32 *)(r1 + 12)
+        *(u64 *)(r10 - 40) = r2
+        if r2 == 0 goto skip
+        *(u64 *)(r10 - 8) = r2
+        skip: *(u32 *)(r10 - 24) = r2
+        r0 = *(u64 *)(r10 - 8)
+        r0 = *(u64 *)(r10 - 24)
+        r0 = *(u64 *)(r10 - 40)
+        exit";
+    assert_eq!(zeroed(text, Passes::all()), [(24, 16), (8, 0)]);
+    // A callee may read all of it.
+    let text = "r1 = 1
+        *(u64 *)(r10 - 48) = r1
+        r1 = r10
+        r1 += -48
+        call read
+        exit
+        read: r0 = *(u64 *)(r1 + 0)
+        exit";
+    assert_eq!(zeroed(text, Passes::all()), [(48, 0)]);
 }
 
 #[test]

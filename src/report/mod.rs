@@ -1,6 +1,7 @@
 //! Every rendering of what the other layers found: they give data, this gives text
 //! (`Display`) and JSON (`Serialize`).
 
+mod bench;
 mod datum;
 mod histogram;
 mod histogram_rule;
@@ -19,6 +20,7 @@ mod table;
 mod tally;
 mod verdict;
 
+pub use bench::{BenchRow, BenchTable, ReadyRow};
 pub use datum::{Datum, hex};
 pub use histogram::{Buckets, Histogram, Row};
 pub use histogram_rule::HistogramRule;

@@ -1,10 +1,13 @@
 //! What every layer needs and none of them owns: positions and numbers with a
-//! type of their own, and a reader of bytes whose every error carries its offset.
+//! type of their own, a reader of bytes whose every error carries its offset, and the way
+//! in which times are taken.
 
+mod bursts;
 mod errno;
 mod ids;
 mod reader;
 
+pub use bursts::{Bursts, median};
 pub use errno::Errno;
 pub use ids::{HelperId, MapId, Pc, TypeId};
 pub use reader::{ReadError, Reader};

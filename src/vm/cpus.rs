@@ -39,14 +39,17 @@ pub(super) struct Seat {
     /// The numbers in use on the machine.
     taken: Arc<Mutex<BTreeSet<u32>>>,
     number: u32,
+    /// How many CPUs the machine has: no number reaches it, whatever world it is given.
+    cpus: u32,
 }
 
 impl Seat {
-    /// The first CPU in use on a machine.
-    pub(super) fn first(number: u32) -> Self {
+    /// The first CPU in use on a machine that has so many.
+    pub(super) fn first(number: u32, cpus: u32) -> Self {
         Self {
             taken: Arc::new(Mutex::new(BTreeSet::from([number]))),
             number,
+            cpus,
         }
     }
 
@@ -61,12 +64,17 @@ impl Seat {
 
     /// Takes another CPU of the machine.
     pub(super) fn take(&self, number: u32) -> Result<Self, CpuError> {
+        let cpus = self.cpus;
+        if number >= cpus {
+            return Err(CpuError::Missing { cpu: number, cpus });
+        }
         if !self.lock().insert(number) {
             return Err(CpuError::Taken(number));
         }
         Ok(Self {
             taken: self.taken.clone(),
             number,
+            cpus,
         })
     }
 
@@ -91,11 +99,13 @@ mod tests {
 
     #[test]
     fn a_cpu_is_taken_once_and_given_back() {
-        let first = Seat::first(0);
+        let first = Seat::first(0, 3);
         assert_eq!(first.adds("maps"), Ok(()));
         let second = first.take(2).unwrap();
         assert_eq!(second.number(), 2);
         assert_eq!(second.take(0).unwrap_err(), CpuError::Taken(0));
+        let missing = CpuError::Missing { cpu: 3, cpus: 3 };
+        assert_eq!(first.take(3).unwrap_err(), missing);
         assert_eq!(first.take(2).unwrap_err(), CpuError::Taken(2));
         let error = second.adds("maps").unwrap_err().to_string();
         assert!(error.starts_with("maps can't be added"), "{error}");

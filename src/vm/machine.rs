@@ -96,7 +96,7 @@ impl Machine {
     pub fn new(world: World) -> Self {
         Self {
             space: Space::new(),
-            seat: Seat::first(world.cpu()),
+            seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
             by_region: Vec::new(),
@@ -118,13 +118,9 @@ impl Machine {
     /// Chance goes another way on each CPU, the same each time, as in the kernel.
     ///
     /// # Errors
-    /// [`CpuError::Missing`] where the world has not so many CPUs, [`CpuError::Taken`]
+    /// [`CpuError::Missing`] where the machine has not so many CPUs, [`CpuError::Taken`]
     /// where the number is in use.
     pub fn fork(&self, cpu: u32) -> Result<Self, CpuError> {
-        let cpus = self.world.cpus();
-        if cpu >= cpus {
-            return Err(CpuError::Missing { cpu, cpus });
-        }
         Ok(Self {
             seat: self.seat.take(cpu)?,
             space: self.space.fork(),
@@ -141,10 +137,12 @@ impl Machine {
     }
 
     /// Takes the CPU that the world was moved to, if it was moved: to be called before
-    /// programs run.
+    /// programs run, which may then rely on its number being one that maps have values
+    /// for.
     ///
     /// # Errors
-    /// [`CpuError::Taken`].
+    /// [`CpuError::Taken`]; [`CpuError::Missing`] where the world was replaced by one
+    /// with more CPUs.
     pub fn settle(&mut self) -> Result<(), CpuError> {
         let cpu = self.world.cpu();
         if self.seat.number() != cpu {

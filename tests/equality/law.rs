@@ -2,12 +2,10 @@
 //! is told.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use bpflab::compare::Subject;
 use bpflab::r#gen::{Choices, Options, make};
 use bpflab::isa::disassemble;
-use bpflab::program::Program;
 use bpflab::verifier::{self, verify};
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -36,6 +34,8 @@ pub fn hold(
 ) -> Tally {
     let tally = RefCell::new(Tally::new(what));
     let law = RefCell::new(&mut law);
+    // Machine code that goes astray takes the test with it: the last one told is it.
+    let tells = std::env::var_os("BPFLAB_TELL").is_some();
     let config = Config {
         cases: setting("BPFLAB_RANDOM_COUNT", count),
         max_shrink_iters: 4_000,
@@ -51,18 +51,22 @@ pub fn hold(
             let mut tally = tally.borrow_mut();
             tally.made += 1;
             tally.masked += made.masked;
-            if let Some(why) = refused(&made.programs) {
+            let subject = Subject::from(made);
+            if let Some(why) = refused(&subject) {
                 *tally.refused.entry(why).or_default() += 1;
                 return Ok(());
             }
-            let subject = Subject::new(made.programs, made.input);
+            tally.tells = tells;
+            if tells {
+                eprintln!("{}", text(&subject));
+            }
             (law.borrow_mut())(&mut tally, &subject).map_err(TestCaseError::fail)
         });
     if let Err(error) = result {
         match error {
             TestError::Fail(why, bytes) => {
                 let made = make(&mut Choices::new(bytes.clone()), options);
-                panic!("{why}\n{}\nmade from {bytes:?}", text(&made.programs));
+                panic!("{why}\n{}\nmade from {bytes:?}", text(&made.into()));
             }
             abort => panic!("{abort}"),
         }
@@ -70,16 +74,16 @@ pub fn hold(
     tally.into_inner()
 }
 
-/// Why the verifier refuses one of these programs.
-fn refused(programs: &[Arc<Program>]) -> Option<String> {
-    programs.iter().find_map(|program| {
+/// Why the verifier refuses one of the programs.
+fn refused(subject: &Subject) -> Option<String> {
+    subject.programs().find_map(|program| {
         let verdict = verify(program, &verifier::Options::default()).verdict;
         (!verdict.accepted).then_some(verdict.message)
     })
 }
 
-fn text(programs: &[Arc<Program>]) -> String {
-    let texts = programs.iter().map(|program| {
+fn text(subject: &Subject) -> String {
+    let texts = subject.programs().map(|program| {
         let kind = program.prog_type.name();
         format!("{kind}\n{}", disassemble(&program.insns, &**program))
     });

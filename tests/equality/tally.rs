@@ -7,8 +7,11 @@ use bpflab::harness::EngineKind;
 
 /// What a test has made and run.
 #[derive(Debug, Default)]
+#[allow(dead_code, reason = "not every test counts everything")]
 pub struct Tally {
     what: &'static str,
+    /// Whether each engine is named before it runs.
+    pub tells: bool,
     /// Programs made.
     pub made: u64,
     /// Why the verifier refused some of them.
@@ -21,6 +24,7 @@ pub struct Tally {
     pub faults: u64,
 }
 
+#[allow(dead_code, reason = "not every test counts everything")]
 impl Tally {
     pub fn new(what: &'static str) -> Self {
         Self {
@@ -43,6 +47,9 @@ impl Tally {
         self.faults += u64::from(checked.retval.is_none());
         for engine in engines {
             let name = engine.name();
+            if self.tells {
+                eprintln!("on {name}");
+            }
             let answer = engine.run(subject).map_err(|error| error.to_string())?;
             if let Some(difference) = difference(&checked, &answer) {
                 let budget = subject.budget;
@@ -56,9 +63,14 @@ impl Tally {
         Ok(checked)
     }
 
+    /// Tells what was counted.
+    pub fn tell(&self) {
+        eprintln!("{}: {self:#?}", self.what);
+    }
+
     /// Tells, and checks that nearly all runs began on the engine that was asked for.
     pub fn check(&self) {
-        eprintln!("{}: {self:#?}", self.what);
+        self.tell();
         for (engine, (all, others)) in &self.runs {
             let is_code = engine.contains("jit");
             if is_code && EngineKind::default() != EngineKind::Jit {

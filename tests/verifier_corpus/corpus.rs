@@ -1,6 +1,6 @@
 //! The shared corpus, read: each case with its program and its stage.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bpflab::object::Target;
@@ -17,18 +17,6 @@ pub struct Judged {
     pub program: Arc<Program>,
     /// The kernel's verdict.
     pub says: KernelSays,
-}
-
-/// Where the corpus is, or why it is not there.
-pub fn path() -> Option<PathBuf> {
-    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
-    let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
-    let path = shared.join("corpus/selftests.jsonl.xz");
-    if !path.is_file() {
-        eprintln!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
 }
 
 /// All cases that `wanted` picks by id and stage.

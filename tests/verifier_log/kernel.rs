@@ -146,7 +146,9 @@ fn the_kernel_prints_the_same_of_our_objects() {
 #[test]
 fn the_corpus_is_told_alike() {
     const STAGES: [&str; 5] = ["S2", "S3", "S4", "S5", "S6"];
-    let Some(path) = here::corpus() else { return };
+    let Some(path) = crate::shared::corpus() else {
+        return;
+    };
     if !is_judge() {
         return;
     }

@@ -31,14 +31,11 @@ pub(in crate::cli) struct Arguments {
     #[arg(value_name = "PROGRAM")]
     pub(super) program: Option<String>,
     #[command(flatten)]
-    pub(super) kernel: KernelArguments,
-    #[command(flatten)]
-    pub(super) event: EventArguments,
-    #[command(flatten)]
-    pub(super) world: WorldArguments,
-    /// Set a global variable, or a part of one, before the object is loaded
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(super) global: Vec<String>,
+    pub(super) setup: SetupArguments,
+    /// Fire once for each line of a file (- for standard input): a JSON object of fields,
+    /// beside which @event, @pid, @tid, @uid, @comm, @cpu, @ns may stand
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Option<PathBuf>,
     /// Engine that runs the programs [default: interp for verified ones, checked for others]
     #[arg(long, value_enum)]
     pub(super) engine: Option<Engine>,
@@ -60,26 +57,43 @@ pub(in crate::cli) struct Arguments {
     pub(super) cases: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// The programs that were asked for.
+    pub(super) const fn wanted(&self) -> &[String] {
+        self.program.as_slice()
+    }
+}
+
+/// From an object to programs on events, for every verb that runs them.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SetupArguments {
+    #[command(flatten)]
+    pub(in crate::cli) kernel: KernelArguments,
+    #[command(flatten)]
+    pub(in crate::cli) event: EventArguments,
+    #[command(flatten)]
+    pub(super) world: WorldArguments,
+    /// Set a global variable, or a part of one, before the object is loaded
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) global: Vec<String>,
+}
+
 /// What fires.
 #[derive(Debug, Args)]
-pub(super) struct EventArguments {
+pub(in crate::cli) struct EventArguments {
     /// Event: GROUP/NAME of a tracepoint, the name of a raw tracepoint or function
     #[arg(long, value_name = "GROUP/NAME")]
-    pub(super) event: Option<String>,
+    pub(in crate::cli) event: Option<String>,
     /// Set a field of the event: a number, text, "text", hex:BYTES, [1, 2]; fields go by
     /// the names of the format file and of BTF (count, args[2])
     #[arg(long, value_name = "FIELD=VALUE")]
-    pub(super) set: Vec<String>,
-    /// Fire once for each line of a file (- for standard input): a JSON object of fields,
-    /// beside which @event, @pid, @tid, @uid, @comm, @cpu, @ns may stand
-    #[arg(long, value_name = "FILE")]
-    pub(super) events: Option<PathBuf>,
+    pub(in crate::cli) set: Vec<String>,
     /// Lay the tracepoint out as this tracefs format file says
     #[arg(long, value_name = "FILE", requires = "event")]
-    pub(super) format: Option<PathBuf>,
+    pub(in crate::cli) format: Option<PathBuf>,
     /// Packet, or context in bytes: a file, or hexadecimal digits
     #[arg(long, value_name = "FILE|HEX", conflicts_with = "event")]
-    pub(super) data: Option<String>,
+    pub(in crate::cli) data: Option<String>,
 }
 
 /// What programs see of the world.

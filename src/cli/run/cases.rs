@@ -45,8 +45,8 @@ pub(super) fn run(
     arguments: &Arguments,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
-    let mut cases = arguments.kernel.open_cases(file)?;
-    let world = setup::world(&arguments.world)?;
+    let mut cases = arguments.setup.kernel.open_cases(file)?;
+    let world = setup::world(&arguments.setup.world)?;
     let mut count = Count::default();
     while let Some(case) = cases.next() {
         count.cases += 1;

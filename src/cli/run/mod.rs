@@ -7,7 +7,8 @@ mod options;
 mod session;
 mod setup;
 
-pub(super) use arguments::{Arguments, Engine};
+pub(super) use arguments::{Arguments, Engine, SetupArguments};
+pub(super) use setup::{Shot, bytes, machine, open, shots};
 
 use super::exit::{Exit, Failure};
 use super::printer::Printer;

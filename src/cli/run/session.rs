@@ -46,7 +46,7 @@ pub(super) fn run(
     arguments: &Arguments,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
-    let object = setup::open(path, arguments)?;
+    let object = setup::open(path, arguments.wanted(), &arguments.setup)?;
     let btf = object.btf().cloned();
     let output = &arguments.output;
     let types = record_types(output, &object)?;
@@ -58,8 +58,12 @@ pub(super) fn run(
         .maps()
         .iter()
         .any(|map| map.map_type == MapType::Ringbuf);
+    let mut vm = setup::machine(object, &arguments.setup)?;
+    if let Some(engine) = arguments.engine {
+        setup::choose_engine(&mut vm, engine.into(), arguments.wanted())?;
+    }
     let mut session = Session {
-        vm: setup::machine(object, arguments)?,
+        vm,
         arguments,
         printer,
         object: path.display().to_string(),
@@ -72,6 +76,11 @@ pub(super) fn run(
         faulted: Vec::new(),
         exit: Exit::Fine,
     };
+    if arguments.engine.is_none() {
+        for warning in setup::warnings(&session.vm, arguments.wanted()) {
+            session.printer.warn(&warning)?;
+        }
+    }
     session.fire_all()?;
     session.show_results()?;
     session.show_maps()?;
@@ -81,12 +90,12 @@ pub(super) fn run(
 impl Session<'_> {
     /// Fires what was asked for.
     fn fire_all(&mut self) -> Result<(), Failure> {
-        let name = self.arguments.event.event.as_deref();
-        let (default, failures) = setup::shots(&mut self.vm, self.arguments, name)?;
+        let name = self.arguments.setup.event.event.as_deref();
+        let (default, failures) = self.shots(name)?;
         for failure in failures {
             self.exit = self.exit.max(self.printer.failure(failure)?);
         }
-        let Some(file) = &self.arguments.event.events else {
+        let Some(file) = &self.arguments.events else {
             return self.fire(&default, &Line::default());
         };
         let mut known = vec![(None, default)];
@@ -96,7 +105,7 @@ impl Session<'_> {
             line.change(self.vm.world())
                 .map_err(|error| lines.error(error))?;
             if known.iter().all(|(name, _)| *name != line.event) {
-                let shots = setup::shots(&mut self.vm, self.arguments, line.event.as_deref());
+                let shots = self.shots(line.event.as_deref());
                 let (shots, _) = shots.map_err(|error| lines.at(error))?;
                 known.push((line.event.clone(), shots));
             }
@@ -105,6 +114,12 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What fires by this name, or by the programs' own.
+    fn shots(&mut self, name: Option<&str>) -> Result<(Vec<Shot>, Vec<Failure>), Failure> {
+        let arguments = self.arguments;
+        setup::shots(&mut self.vm, arguments.wanted(), &arguments.setup, name)
     }
 
     /// Fires events with the fields of a line.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::arguments::{Arguments, WorldArguments};
+use super::arguments::{Arguments, SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;
@@ -19,28 +19,34 @@ const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// An event with the programs that it fires.
 #[derive(Debug)]
-pub(super) struct Shot {
+pub(in crate::cli) struct Shot {
     pub event: Event,
     pub programs: Vec<ProgramHandle>,
 }
 
-/// Opens an object, sets its global variables, and leaves out what keeps the program
-/// that was asked for from being loaded.
-pub(super) fn open(path: &Path, arguments: &Arguments) -> Result<Object, Failure> {
+/// Opens an object, sets its global variables, and leaves out what keeps the programs
+/// that were asked for, if any were, from being loaded.
+pub(in crate::cli) fn open(
+    path: &Path,
+    wanted: &[String],
+    arguments: &SetupArguments,
+) -> Result<Object, Failure> {
     let mut object = arguments.kernel.open(path)?;
     for given in &arguments.global {
         let (name, value) = assignment("--global", given)?;
         object.set_global(name, global_value(name, value)?)?;
     }
-    if let Some(wanted) = &arguments.program {
-        object.entry_mut(wanted)?.set_autoload(true);
+    for name in wanted {
+        object.entry_mut(name)?.set_autoload(true);
+    }
+    if !wanted.is_empty() {
         let names: Vec<_> = object
             .entries()
             .iter()
             .map(|entry| entry.name().to_owned())
             .collect();
         for name in names {
-            if name != *wanted && object.program(&name).is_err() {
+            if !wanted.contains(&name) && object.program(&name).is_err() {
                 object.entry_mut(&name)?.set_autoload(false);
             }
         }
@@ -49,13 +55,12 @@ pub(super) fn open(path: &Path, arguments: &Arguments) -> Result<Object, Failure
 }
 
 /// A machine with the programs of an object in the world that was asked for.
-pub(super) fn machine(object: Object, arguments: &Arguments) -> Result<Vm, Failure> {
+pub(in crate::cli) fn machine(object: Object, arguments: &SetupArguments) -> Result<Vm, Failure> {
     let mut vm = Vm::with_world(world(&arguments.world)?);
     if let Some(btf) = arguments.kernel.btf()? {
         vm.set_kernel_btf(btf);
     }
     vm.load_unverified(object)?;
-    choose_engine(&mut vm, arguments)?;
     Ok(vm)
 }
 
@@ -63,14 +68,15 @@ pub(super) fn machine(object: Object, arguments: &Arguments) -> Result<Vm, Failu
 ///
 /// # Errors
 /// A program that may run can't run on it.
-fn choose_engine(vm: &mut Vm, arguments: &Arguments) -> Result<(), Failure> {
-    let Some(engine) = arguments.engine.map(EngineKind::from) else {
-        return Ok(());
-    };
+pub(super) fn choose_engine(
+    vm: &mut Vm,
+    engine: EngineKind,
+    wanted: &[String],
+) -> Result<(), Failure> {
     vm.set_engine(engine);
     for program in vm.programs().map(|program| program.name.clone()) {
-        let wanted = arguments.program.as_ref();
-        if wanted.is_none_or(|wanted| *wanted == program) && vm.engine_of(&program)? != engine {
+        let is_wanted = wanted.is_empty() || wanted.contains(&program);
+        if is_wanted && vm.engine_of(&program)? != engine {
             let message = &vm.verdict(&program)?.message;
             let why = if message.is_empty() {
                 "it can't be lowered".to_owned()
@@ -85,6 +91,28 @@ fn choose_engine(vm: &mut Vm, arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What is to be said of programs that a kernel would not load: they run all the same.
+pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
+    let runs = |handle: &ProgramHandle| {
+        let program = vm.program(*handle);
+        wanted.is_empty() || program.is_some_and(|program| wanted.contains(&program.name))
+    };
+    let warning = |handle| {
+        let reject = vm.verification(handle)?.outcome.as_ref().err()?;
+        let name = &vm.program(handle)?.name;
+        let what = if reject.is_unsupported() {
+            "can't be verified"
+        } else {
+            "is refused by Linux"
+        };
+        let why = reject.text();
+        Some(format!(
+            "program '{name}' {what}: {why}; it runs with each access checked"
+        ))
+    };
+    vm.handles().filter(runs).filter_map(warning).collect()
 }
 
 /// The world that was asked for.
@@ -125,14 +153,15 @@ pub(super) fn world(given: &WorldArguments) -> Result<World, Failure> {
 ///
 /// # Errors
 /// No program has an event.
-pub(super) fn shots(
+pub(in crate::cli) fn shots(
     vm: &mut Vm,
-    arguments: &Arguments,
+    wanted: &[String],
+    arguments: &SetupArguments,
     name: Option<&str>,
 ) -> Result<(Vec<Shot>, Vec<Failure>), Failure> {
     let mut shots: Vec<Shot> = Vec::new();
     let mut failures = Vec::new();
-    for handle in select(vm, arguments.program.as_deref(), name)? {
+    for handle in select(vm, wanted, name)? {
         let event = match event_of(vm, handle, name, arguments) {
             Ok(event) => event,
             Err(failure) => {
@@ -166,7 +195,7 @@ fn event_of(
     vm: &mut Vm,
     handle: ProgramHandle,
     name: Option<&str>,
-    arguments: &Arguments,
+    arguments: &SetupArguments,
 ) -> Result<Event, Failure> {
     let program = vm.program(handle).cloned();
     let program = program.ok_or_else(|| Failure::bad("no such program"))?;
@@ -180,15 +209,12 @@ fn event_of(
     Ok(event)
 }
 
-/// The programs that run: the one that was asked for, or those that `event` fires, or
+/// The programs that run: those that were asked for, or those that `event` fires, or
 /// all.
-fn select(
-    vm: &Vm,
-    program: Option<&str>,
-    event: Option<&str>,
-) -> Result<Vec<ProgramHandle>, Failure> {
-    if let Some(name) = program {
-        return Ok(vec![vm.program_handle(name)?]);
+fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<ProgramHandle>, Failure> {
+    if !wanted.is_empty() {
+        let handles = wanted.iter().map(|name| vm.program_handle(name));
+        return Ok(handles.collect::<Result<_, _>>()?);
     }
     let target = |handle: &ProgramHandle| vm.program(*handle)?.attach_target.as_deref();
     let found: Vec<_> = vm
@@ -214,7 +240,7 @@ fn layout_of(
     vm: &mut Vm,
     program: &Program,
     name: Option<&str>,
-    arguments: &Arguments,
+    arguments: &SetupArguments,
 ) -> Result<Event, Failure> {
     if let (Some(file), Some(name)) = (&arguments.event.format, name) {
         return Ok(Event::tracepoint(format_file(
@@ -255,7 +281,7 @@ fn format_file(file: &str, event: &str) -> Result<Layout, Failure> {
 }
 
 /// The bytes that `--data` means: a file's, or hexadecimal digits.
-fn bytes(given: &str) -> Result<Vec<u8>, Failure> {
+pub(in crate::cli) fn bytes(given: &str) -> Result<Vec<u8>, Failure> {
     let hex = parse_hex(given);
     let path = Path::new(given);
     if path.exists() {

@@ -11,6 +11,7 @@
 //! | `memory` | places, loads, stores |
 //! | `atomic` | read-modify-write |
 //! | `lookup` | look-ups in maps |
+//! | `fused` | several operations as one |
 //! | `branch` | jumps, and the count of instructions on them |
 //! | `call` | helpers, functions, tail calls, operations without code of their own |
 //! | `frame` | entering and leaving functions |
@@ -38,6 +39,7 @@ mod divide;
 mod emitter;
 mod features;
 mod frame;
+mod fused;
 mod lookup;
 mod memory;
 mod regs;

@@ -4,11 +4,11 @@ use smallvec::SmallVec;
 
 use super::emitter::Emitter;
 use super::fused::is_direct;
-use super::regs::{FRAME, Host, SECOND, host};
+use super::regs::{Host, SECOND, host};
 use crate::interp::POINTERS;
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Branch, Function, Fused, Lowered, Op, Place, Target, effect};
+use crate::lower::{Branch, Function, Fused, Op, Place, Target, effect};
 
 /// What is added to a register to get a host address, or is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,18 +44,9 @@ impl Pins {
         self.0.clone().into_iter()
     }
 
-    /// The best use of a function's spare registers.
-    pub(super) fn of(lowered: &Lowered, function: &Function, loops: &Loops) -> Self {
-        let range = function.entry as usize..function.end as usize;
-        let Some(ops) = lowered.ops().get(range) else {
-            return Self::default();
-        };
-        let mut survey = Survey::of(function.entry, ops, loops);
-        // Pointers that are not at hand are a matter of calls.
-        let pointers = &lowered.context().pointers;
-        let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
-        survey.used.second |= !at_hand;
-        let mut wanted = survey.wanted;
+    /// The best use of the spare registers of a function.
+    fn of(survey: &Survey) -> Self {
+        let mut wanted = survey.wanted.clone();
         wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let spare = survey.used.spare();
         // Once is as good without.
@@ -65,11 +56,31 @@ impl Pins {
     }
 }
 
+impl Emitter<'_> {
+    /// Looks at a function that is to be emitted next: what its spare registers are to
+    /// hold, which registers it changes that it has to keep.
+    pub(super) fn survey(&mut self, function: &Function) {
+        let ops = self.lowered.ops_of(function);
+        let mut survey = Survey::of(function.entry, ops, &self.loops);
+        // Pointers that are not at hand are a matter of calls.
+        let pointers = &self.lowered.context().pointers;
+        let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
+        survey.used.second |= !at_hand;
+        self.pins = Pins::of(&survey);
+        self.calls = survey.used.calls;
+        let is_pin = |host: &Host| self.pins.iter().any(|(_, pin)| pin == *host);
+        let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+        let used = |reg: &Reg| survey.used.regs.contains(*reg);
+        let hosts = kept.into_iter().filter_map(|reg| Some((reg, host(reg)?)));
+        let changed = hosts.filter(|(reg, host)| used(reg) || is_pin(host));
+        self.changed = changed.map(|(_, host)| host).collect();
+    }
+}
+
 /// What a function uses.
 #[derive(Debug, Default)]
 struct Used {
     regs: RegSet,
-    frame: bool,
     calls: bool,
     /// The second register for the code of one operation is needed for that.
     second: bool,
@@ -83,11 +94,10 @@ impl Used {
         // Calls don't leave these alone, and take arguments that nobody mentions.
         let lost = [Reg::R5, Reg::R4, Reg::R3, Reg::R2, Reg::R1];
         let lost = lost.into_iter().filter(move |_| !calls);
-        let frame = (!self.frame && !calls).then_some(FRAME);
         let spare = kept.into_iter().chain(lost);
         let spare = spare.filter(move |reg| !regs.contains(*reg));
         let second = (!self.second && !calls).then_some(SECOND);
-        spare.filter_map(host).chain(frame).chain(second)
+        spare.filter_map(host).chain(second)
     }
 }
 
@@ -148,12 +158,7 @@ impl Used {
     fn see(&mut self, op: Op) {
         let effect = effect(op);
         self.regs = self.regs.union(effect.reads).union(effect.writes);
-        let place = match op {
-            Op::Lookup { key, .. } => Some(key),
-            _ => place_of(op),
-        };
         self.second |= needs_second(op);
-        self.frame |= matches!(place, Some(Place::Stack { .. }));
         // Where the interpreter's step does it, it finds in the run what others left there.
         self.calls |= matches!(
             op,

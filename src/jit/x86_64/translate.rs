@@ -4,11 +4,10 @@ use dynasmrt::{DynamicLabel, DynasmLabelApi as _};
 
 use super::emitter::{Emitter, asm};
 use super::features::Features;
-use super::pins::Pins;
 use super::regs::{RAX, host};
 use crate::isa::Width;
 use crate::jit::count::Counts;
-use crate::jit::emitted::Emitted;
+use crate::jit::emitted::{Emitted, Ways};
 use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
@@ -26,15 +25,17 @@ pub(in crate::jit) fn emit(
     }
     let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.ends;
-    emitter.trampoline();
     let mut at = 0;
     for (number, function) in lowered.functions().iter().enumerate() {
         let label = emitter.functions.get(number).copied()?;
-        emitter.pins = Pins::of(lowered, function, &emitter.loops);
+        emitter.survey(function);
+        if number == 0 {
+            emitter.ways_in(function);
+        }
         emitter.code.align_here();
         asm!(emitter ; =>label);
         emitter.held = None;
-        emitter.enter(function);
+        emitter.enter(function, number == 0);
         at = at.max(function.entry);
         while at < function.end {
             if emitter.loops.is_head(at) {
@@ -53,7 +54,14 @@ pub(in crate::jit) fn emit(
     let places = |labels: &[DynamicLabel]| labels.iter().map(|l| finished.place(*l)).collect();
     let starts: Option<Vec<usize>> = places(&emitter.functions);
     let entries = lowered.functions().iter().map(|function| function.entry);
+    let ways = emitter.ways;
+    let way = |label| finished.place(label);
     Some(Emitted {
+        ways: Ways {
+            function: way(ways.function)?,
+            main: way(ways.main)?,
+            tail: way(ways.tail)?,
+        },
         ops: places(&emitter.labels)?,
         entries: entries.zip(starts?).collect(),
         bytes: finished.bytes,
@@ -141,7 +149,8 @@ impl Emitter<'_> {
             Op::LoadPointer { size, dst, off } => {
                 has_code = self.load_pointer(at, size, dst, off);
             }
-            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::LoadPacket { .. } => has_code = false,
+            Op::MayGoto { target } => self.may_goto(at, target),
             Op::Lookup { map, key, is_there } => has_code = self.look_up(at, map, key, is_there),
             Op::Known { which } => self.load_field(RAX, Self::known(which)),
             Op::Jump { target } => return self.jump(at, target),

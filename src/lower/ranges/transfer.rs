@@ -197,6 +197,8 @@ impl State {
     fn loaded(&self, place: Place, size: Size) -> Value {
         let known = match place {
             Place::Stack { off } => self.slot(off, size.bytes()),
+            // A field of a context may load as a pointer, whatever its size.
+            Place::Checked { .. } => return Value::Number(Scalar::UNKNOWN),
             _ => None,
         };
         match known {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::memory::Slab;
 use super::base::{Base, Mode};
-use super::index::{Index, Locked, Number};
+use super::index::{Index, Locked, Number, Position, Probe};
 use super::values::Values;
 use super::{Kind, Map};
 use crate::program::MapDef;
@@ -82,6 +82,15 @@ impl Hash {
         self.values.element(cpu, slot as usize)
     }
 
+    /// Where machine code finds keys on its own; `None` where keys have more than 8
+    /// bytes, or each look-up counts.
+    #[must_use]
+    pub fn probe(&self) -> Option<Probe> {
+        let keys = self.values.slab().keys()?;
+        let is_number = (1..=8).contains(&self.base.def().key_size);
+        (is_number && !self.evicts).then(|| self.index.probe(keys))
+    }
+
     /// Whether a look-up is a use, which decides what is evicted.
     #[must_use]
     pub const fn evicts(&self) -> bool {
@@ -140,7 +149,7 @@ impl Hash {
     }
 
     /// Where a key is, or would be.
-    fn locate(&self, index: &Locked<'_>, key: &[u8]) -> super::index::Position {
+    fn locate(&self, index: &Locked<'_>, key: &[u8]) -> Position {
         let slab = self.values.slab();
         match number(key) {
             Some(number) => index.find(slab, &number),

@@ -15,7 +15,7 @@ use super::fused;
 use super::hot::hot_registers;
 use super::jump::{branch_handler, count_handler, jump_handler, select_handler};
 use crate::isa::{AluOp, AtomicOp, Operand, Reg, Width, sign_extend32};
-use crate::lower::{Branch, Fused, Keys, Lowered, Notes, Op, Place, Source, Target};
+use crate::lower::{Branch, Fused, Keys, Lowered, Notes, Op, Order, Place, Source, Target};
 
 /// Makes cells of a program's operations.
 pub(in crate::interp) fn compile(program: &Lowered) -> Threaded {
@@ -385,7 +385,10 @@ impl Compiler<'_> {
                 ..base
             },
             Op::Load {
-                size, dst, place, ..
+                size,
+                dst,
+                place,
+                order: Order::Relaxed,
             } => {
                 let (place, reg, imm) = self.access(place)?;
                 Cell {
@@ -407,7 +410,10 @@ impl Compiler<'_> {
                 }
             }
             Op::Store {
-                size, place, src, ..
+                size,
+                place,
+                src,
+                order: Order::Relaxed,
             } => {
                 let (place, reg, imm) = self.access(place)?;
                 Cell {
@@ -483,9 +489,12 @@ impl Compiler<'_> {
                 handler: exit,
                 ..base
             },
-            Op::Atomic { .. } | Op::LoadPacket { .. } | Op::MayGoto { .. } | Op::TailCall => {
-                return None;
-            }
+            Op::Atomic { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::LoadPacket { .. }
+            | Op::MayGoto { .. }
+            | Op::TailCall => return None,
         };
         self.push(cell)
     }

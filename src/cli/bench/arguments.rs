@@ -1,0 +1,56 @@
+//! The arguments of `bpflab bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::run::{Engine, SetupArguments};
+use crate::util::Bursts;
+
+/// Time programs on our engines, and on the kernel
+///
+/// Each program runs on one event again and again, on each engine in turn. Of each turn
+/// the shortest burst counts, of the turns the median.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --event a program runs on the event that its section names; those that run on
+packets get --data or 64 zero bytes, others the context of their type, all zero.
+
+Examples:
+  bpflab bench write_hist.bpf.o --set 'args[2]=4096'
+  bpflab bench filter.bpf.o --data packet.bin --vs-kernel
+  bpflab bench prog.bpf.o handle_exec --engine jit --json | jq .ns_per_run")]
+pub(in crate::cli) struct Arguments {
+    /// Object file
+    #[arg(value_name = "OBJ")]
+    pub(super) object: PathBuf,
+    /// Programs to run, by the names of their C functions [default: all that the event fires]
+    #[arg(value_name = "PROGRAM")]
+    pub(super) programs: Vec<String>,
+    #[command(flatten)]
+    pub(super) setup: SetupArguments,
+    /// Engine to time (repeatable) [default: all]
+    #[arg(long, value_enum)]
+    pub(super) engine: Vec<Engine>,
+    /// Time the running kernel, too, through BPF_PROG_TEST_RUN (root)
+    #[arg(long)]
+    pub(super) vs_kernel: bool,
+    /// How often each engine takes its turn
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) samples: u16,
+    /// Milliseconds of a turn, in five bursts
+    #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) time: u16,
+}
+
+impl Arguments {
+    /// How a turn is timed.
+    pub(super) fn bursts(&self) -> Bursts {
+        const COUNT: u8 = 5;
+        Bursts {
+            count: COUNT.into(),
+            length: Duration::from_millis(self.time.into()) / COUNT.into(),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `bpflab bench`: how long programs run on each engine.
+
+mod arguments;
+mod contender;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod kernel;
+mod ours;
+
+pub(super) use arguments::Arguments;
+use contender::{Contender, Stopped};
+use ours::Ours;
+
+use super::exit::{Exit, Failure};
+use super::printer::Printer;
+use super::run::{Engine, Shot, machine, open, shots};
+use crate::harness::{EngineKind, Vm};
+use crate::report::{BenchRow, BenchTable, ReadyRow};
+use crate::util::Bursts;
+use crate::vm::ProgramHandle;
+use crate::vm::events::Event;
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    check_kernel(arguments)?;
+    let mut session = Session::new(arguments, printer)?;
+    let name = arguments.setup.event.event.as_deref();
+    let programs = &arguments.programs;
+    let (found, failures) = shots(&mut session.first, programs, &arguments.setup, name)?;
+    for failure in failures {
+        session.exit = session.exit.max(session.printer.failure(failure)?);
+    }
+    for Shot { event, programs } in found {
+        for program in programs {
+            session.program(program, &event)?;
+        }
+    }
+    Ok(session.exit)
+}
+
+/// A failure where the kernel is asked for and there is none.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+fn check_kernel(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.vs_kernel {
+        kernel::check()
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(not(all(feature = "kernel", target_os = "linux")))]
+fn check_kernel(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.vs_kernel {
+        let why = "--vs-kernel: this build can't ask a kernel; it needs Linux and the feature \
+                   `kernel`";
+        return Err(Failure::with(Exit::Unavailable, why));
+    }
+    Ok(())
+}
+
+struct Session<'a> {
+    arguments: &'a Arguments,
+    printer: &'a mut Printer,
+    /// Knows the programs and their events; each engine has a machine of its own.
+    first: Vm,
+    engines: Vec<EngineKind>,
+    exit: Exit,
+}
+
+impl<'a> Session<'a> {
+    fn new(arguments: &'a Arguments, printer: &'a mut Printer) -> Result<Self, Failure> {
+        let engines = match arguments.engine.as_slice() {
+            [] => &[Engine::Checked, Engine::Interp, Engine::Jit],
+            engines => engines,
+        };
+        Ok(Self {
+            first: load(arguments)?,
+            engines: engines.iter().map(|engine| (*engine).into()).collect(),
+            arguments,
+            printer,
+            exit: Exit::Fine,
+        })
+    }
+
+    /// Times a program on all engines and shows the rows.
+    fn program(&mut self, handle: ProgramHandle, event: &Event) -> Result<(), Failure> {
+        let Some(program) = self.first.program(handle).cloned() else {
+            return Ok(());
+        };
+        let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+        for engine in &self.engines {
+            let vm = load(self.arguments)?;
+            contenders.push(Box::new(Ours::new(vm, *engine, handle, event.clone())));
+        }
+        #[cfg(all(feature = "kernel", target_os = "linux"))]
+        if self.arguments.vs_kernel {
+            let setup = &self.arguments.setup;
+            contenders.push(Box::new(kernel::InKernel::new(&program, event, setup)?));
+        }
+        let file = self.arguments.object.display().to_string();
+        let rows = self.rounds(&mut contenders)?;
+        let mut rows: Vec<_> = contenders
+            .iter()
+            .zip(rows)
+            .map(|(contender, timed)| {
+                let row = BenchRow::new(&file, &program, event.name(), contender.name());
+                match timed {
+                    Ok(samples) => row.timed(samples, contender.insns()),
+                    Err(why) => row.absent(&why),
+                }
+            })
+            .collect();
+        BenchRow::compare(&mut rows);
+        let mut ready = ReadyRow::new(&file, &program, self.first.compile_time(handle)?);
+        for contender in &contenders {
+            ready.kernel_load(contender.load_time());
+        }
+        if self.printer.is_json() {
+            for row in &rows {
+                self.printer.row(row)?;
+            }
+            self.printer.row(&ready)
+        } else {
+            self.printer.text(BenchTable {
+                rows: &rows,
+                ready: &ready,
+            })
+        }
+    }
+
+    /// The samples of each, taken in turns, or why there are none.
+    fn rounds(
+        &mut self,
+        contenders: &mut [Box<dyn Contender>],
+    ) -> Result<Vec<Result<Vec<f64>, String>>, Failure> {
+        let bursts = self.arguments.bursts();
+        let mut timed: Vec<_> = contenders.iter().map(|_| Ok(Vec::new())).collect();
+        let mut times = vec![None; contenders.len()];
+        for _ in 0..self.arguments.samples {
+            for ((contender, timed), times) in contenders.iter_mut().zip(&mut timed).zip(&mut times)
+            {
+                let Ok(samples) = timed else { continue };
+                match sample(&mut **contender, times, bursts) {
+                    Ok(ns) => samples.push(ns),
+                    Err(Stopped::Unavailable(why)) => *timed = Err(why),
+                    Err(Stopped::Failed(failure)) => {
+                        let Failure::Error { text, .. } = &failure else {
+                            return Err(failure);
+                        };
+                        *timed = Err(text.clone());
+                        self.exit = self.exit.max(self.printer.failure(failure)?);
+                    }
+                }
+            }
+        }
+        Ok(timed)
+    }
+}
+
+/// A machine with the programs in it.
+fn load(arguments: &Arguments) -> Result<Vm, Failure> {
+    let object = open(&arguments.object, &arguments.programs, &arguments.setup)?;
+    machine(object, &arguments.setup)
+}
+
+/// Nanoseconds of a run, without what is around it.
+fn sample(
+    contender: &mut dyn Contender,
+    times: &mut Option<u32>,
+    bursts: Bursts,
+) -> Result<f64, Stopped> {
+    let count = match *times {
+        Some(count) => count,
+        None => *times.insert(bursts.calibrate(|count| contender.run(count))?),
+    };
+    let whole = bursts.shortest(count, |count| contender.run(count))?;
+    let around = bursts.shortest(count, |count| contender.run_nothing(count))?;
+    Ok((whole - around).max(0.0))
+}

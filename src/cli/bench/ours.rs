@@ -1,0 +1,87 @@
+//! A program on an engine of ours.
+
+use std::time::Duration;
+
+use super::contender::{Contender, Stopped};
+use crate::harness::{EngineKind, Error, Vm};
+use crate::spec::MapType;
+use crate::vm::ProgramHandle;
+use crate::vm::events::Event;
+
+/// Runs after which what they gave out is dropped.
+const CHUNK: u32 = 1 << 16;
+/// The same where records fill a ring buffer meanwhile.
+const RECORDS: u32 = 16;
+
+/// A program in a machine of its own.
+pub(super) struct Ours {
+    vm: Vm,
+    engine: EngineKind,
+    program: ProgramHandle,
+    event: Event,
+    chunk: u32,
+    insns: u64,
+}
+
+impl Ours {
+    pub fn new(mut vm: Vm, engine: EngineKind, program: ProgramHandle, event: Event) -> Self {
+        vm.set_engine(engine);
+        let has_rings = vm.maps().any(|map| map.def().map_type == MapType::Ringbuf);
+        Self {
+            chunk: if has_rings { RECORDS } else { CHUNK },
+            vm,
+            engine,
+            program,
+            event,
+            insns: 0,
+        }
+    }
+
+    /// Why the engine does not run the program, if it doesn't.
+    fn missing(&self) -> Option<String> {
+        let runs = self.vm.engine_of_handle(self.program);
+        if runs == self.engine {
+            return None;
+        }
+        let verification = self.vm.verification(self.program)?;
+        Some(match &verification.outcome {
+            Err(_) => format!("it is not verified: {}", verification.verdict.message),
+            Ok(_) => format!("it runs on {runs} here"),
+        })
+    }
+}
+
+impl Contender for Ours {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    fn run(&mut self, times: u32) -> Result<Duration, Stopped> {
+        if let Some(why) = self.missing() {
+            return Err(Stopped::Unavailable(why));
+        }
+        let mut elapsed = Duration::ZERO;
+        let mut left = times;
+        while left > 0 {
+            let count = left.min(self.chunk);
+            left -= count;
+            let repeated = self.vm.run_repeatedly(self.program, &self.event, count)?;
+            if let Some(fault) = repeated.fault {
+                return Err(Error::Fault(fault).into());
+            }
+            elapsed += repeated.elapsed;
+            self.insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
+            if self.chunk == RECORDS {
+                let maps = self.vm.maps();
+                for ring in maps.filter(|map| map.def().map_type == MapType::Ringbuf) {
+                    ring.take_records()?;
+                }
+            }
+        }
+        Ok(elapsed)
+    }
+
+    fn insns(&self) -> Option<u64> {
+        Some(self.insns)
+    }
+}
