@@ -1,7 +1,5 @@
 //! The code so far, labels, and what is put off to its end.
 
-use std::mem::offset_of;
-
 use dynasmrt::{DynamicLabel, DynasmApi};
 use smallvec::SmallVec;
 
@@ -12,10 +10,11 @@ use super::features::Features;
 use super::pins::{Pin, Pins};
 use super::regs::{FIRST, Host, LEFT, RUN, host};
 use super::unroll::Round;
-use crate::interp::{Run, in_head};
+use crate::interp::in_head;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;
 use crate::jit::emitted::Ways;
+use crate::jit::layout;
 use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Target};
 
@@ -110,14 +109,7 @@ pub(super) enum Stub {
     },
 }
 
-/// A field of the run.
-macro_rules! field {
-    ($($field:ident).+) => {
-        offset_of!(Run<'static>, $($field).+)
-    };
-}
-
-/// Where a field of the run is.
+/// Where a field of a frame's head is.
 fn at(offset: usize) -> i32 {
     i32::try_from(offset).unwrap_or_default()
 }
@@ -197,22 +189,22 @@ impl<'a> Emitter<'a> {
 
     /// Where the run keeps a BPF register.
     pub(super) fn saved(reg: Reg) -> i32 {
-        at(field!(host.regs)) + 8 * i32::from(reg.number())
+        layout::saved(reg)
     }
 
     /// Where the run keeps the number of instructions left.
     pub(super) fn left() -> i32 {
-        at(field!(left))
+        layout::LEFT
     }
 
     /// Where the run keeps the host address of the frame's end.
     pub(super) fn frame_end() -> i32 {
-        at(field!(host.frame_end))
+        layout::FRAME_END
     }
 
     /// Where the run keeps what the stack pointer is for who stops.
     pub(super) fn unwind() -> i32 {
-        at(field!(unwind))
+        layout::UNWIND
     }
 
     /// Where the head of a frame has what r10 holds.
@@ -232,27 +224,27 @@ impl<'a> Emitter<'a> {
 
     /// Where the run keeps the host address of the context.
     pub(super) fn context() -> i32 {
-        at(field!(host.context))
+        layout::CONTEXT
     }
 
     /// Where the run keeps the host address of the table of deltas.
     pub(super) fn deltas() -> i32 {
-        at(field!(host.deltas))
+        layout::DELTAS
     }
 
     /// Where the run keeps what a helper returns that stays the same.
     pub(super) fn known(which: u8) -> i32 {
-        at(field!(known)) + 8 * i32::from(which)
+        layout::known(which)
     }
 
     /// Where the run keeps one of the context's pointers.
     pub(super) fn pointer(number: usize) -> i32 {
-        at(field!(pointers) + 8 * number)
+        layout::pointer(number)
     }
 
     /// Where the run keeps what is added to an address in the packet.
     pub(super) fn packet() -> i32 {
-        at(field!(packet))
+        layout::PACKET
     }
 
     /// The host register with a BPF register's value; r10's is loaded into `spare`.
