@@ -12,7 +12,7 @@ mod watch;
 
 pub use checked::{Budget, Checked, Finished};
 #[cfg(feature = "jit")]
-pub(crate) use fast::{End, Next, POINTERS, Run, Stop, Tail};
+pub(crate) use fast::{End, Next, POINTERS, Run, Stop, Tail, look_up_at};
 pub use image::Image;
 #[cfg(feature = "jit")]
 pub(crate) use native::{Native, Ways};

@@ -25,6 +25,15 @@ pub(crate) struct Ways {
     pub tail: u64,
 }
 
+/// A way into a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    /// The host address of what Rust is to call.
+    pub enter: u64,
+    /// The host address of what that is told to call.
+    pub code: u64,
+}
+
 impl Native {
     /// Code in `memory` that keeps to the invariant of the fast interpreter's `Enter`.
     #[cfg(feature = "jit")]
@@ -40,21 +49,26 @@ impl Native {
         }
     }
 
-    /// The way into a function, which is one of the program's, and what it is told to
-    /// call.
+    /// The way into a function, which is one of the program's.
     #[inline]
-    pub(crate) fn into_function(&self, function: u16) -> (u64, u64) {
+    pub(crate) fn into_function(&self, function: u16) -> Way {
         let code = self.functions.get(usize::from(function));
         let enter = match function {
             0 => self.ways.main,
             _ => self.ways.function,
         };
-        (enter, code.copied().unwrap_or_default())
+        Way {
+            enter,
+            code: code.copied().unwrap_or_default(),
+        }
     }
 
     /// The same for the main program, in a frame that was another one's.
-    pub(crate) const fn into_place(&self) -> (u64, u64) {
-        (self.ways.function, self.ways.tail)
+    pub(crate) const fn into_place(&self) -> Way {
+        Way {
+            enter: self.ways.function,
+            code: self.ways.tail,
+        }
     }
 
     /// See [`Ways::tail`].

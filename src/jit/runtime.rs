@@ -21,11 +21,11 @@
 //!
 //! **Ways in.** Rust enters a function by [`Ways::function`](crate::interp::Ways), called
 //! with the run and the function's address, and the main program by `Ways::main`. They
-//! keep what Rust's convention asks for, take count, end of the frame and r1 to r5 out of
-//! the run ([`Run::left`], `host`), note in [`Run::unwind`] where to come back, and return
-//! r0; the count is in [`Run::left`] then. They may be entered again in the middle of
-//! what machine code called. The main program is not called otherwise, so its way in may
-//! keep r6 to r9 in its place.
+//! keep what Rust's convention asks for, take count, end of the frame and r1 to r5 (the
+//! main program has r1 only) out of the run ([`Run::left`], `host`), note in
+//! [`Run::unwind`] where to come back, and return r0; the count is in [`Run::left`] then.
+//! They may be entered again in the middle of what machine code called. The main program
+//! is not called otherwise, so its way in may keep r6 to r9 in its place.
 //!
 //! **Tail calls.** A main program with a tail call is left to another one by a jump to
 //! that one's `Ways::tail`, with all as the first one found it: the caller's end of frame,
@@ -47,7 +47,7 @@
 #![allow(unsafe_code)] // the invariant stands at `with`
 
 use crate::interp::{End, Next, Run, Stop, Tail};
-use crate::lower::Target;
+use crate::lower::{BoundMap, Target};
 use crate::vm::Machine;
 
 /// What a shim gives: in the first two registers of results of the host.
@@ -88,7 +88,7 @@ impl Answer {
 
 /// What machine code calls. An operation is given by its index.
 pub(super) mod shims {
-    use super::{Answer, Run, Target, calls};
+    use super::{Answer, BoundMap, Run, Target, calls};
 
     /// Does what an operation says, whichever it is but a call of a function of the
     /// program, a tail call, or an exit. All registers are in the run.
@@ -116,6 +116,12 @@ pub(super) mod shims {
         Answer::of(calls::helper(run, at, helper, [r1, r2, r3, r4, r5]))
     }
 
+    /// Looks up a key, which is at a host address, in a map of the program under way: gives
+    /// r0. It does not ask for the count.
+    pub extern "C" fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
+        calls::look_up(map, key, cpu)
+    }
+
     /// Ends the life of the frame of a function that lends it: gives back its r0. It does
     /// not ask for the count.
     pub extern "C" fn leave(run: *mut Run<'_>, r0: u64) -> u64 {
@@ -138,9 +144,12 @@ pub(super) mod shims {
 }
 
 mod calls {
+    use crate::interp::look_up_at;
     use crate::vm::memory::Address;
 
-    use super::{AWAY, Answer, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target};
+    use super::{
+        AWAY, Answer, BoundMap, DONE, End, Machine, Next, ON, Run, STOPPED, Stop, Tail, Target,
+    };
 
     /// Lets `f` work on the run, with the count of instructions in its form, and keeps
     /// why it stops.
@@ -196,6 +205,13 @@ mod calls {
         // It was a `u16` in the operation.
         let helper = u16::try_from(helper).unwrap_or(u16::MAX);
         with(run, |run, machine| run.helper(machine, at, helper, args))
+    }
+
+    #[inline(always)]
+    pub(super) fn look_up(map: *const BoundMap, key: u64, cpu: u64) -> u64 {
+        // SAFETY: the map is one of the program's, which lives as long as its code, and
+        // the verifier proved that the key is there.
+        unsafe { look_up_at(&*map, cpu, key) }
     }
 
     pub(super) fn leave(run: *mut Run<'_>) {

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `context` | the packet and the context's pointers, for machine code |
 //! | `frames` | entering and leaving functions |
+//! | `look_up` | look-ups of keys by their host addresses |
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
 //! | `native` | entering machine code, which a layer above makes |
 //! | `run` | a run: what it holds, how it starts, helpers and their callbacks |
@@ -15,6 +16,7 @@
 
 mod context;
 mod frames;
+mod look_up;
 mod memory;
 mod native;
 mod run;
@@ -31,6 +33,8 @@ use crate::vm::memory::SpaceFull;
 use crate::vm::{Machine, MapHandle};
 #[cfg(feature = "jit")]
 pub(crate) use context::POINTERS;
+#[cfg(feature = "jit")]
+pub(crate) use look_up::look_up_at;
 pub(crate) use run::Run;
 #[cfg(feature = "jit")]
 pub(crate) use run::{End, Next, Stop};

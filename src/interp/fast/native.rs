@@ -4,6 +4,7 @@
 
 use std::ptr::{self, with_exposed_provenance};
 
+use super::super::native::Way;
 use super::run::{End, Run, Stop};
 use crate::vm::Machine;
 
@@ -17,13 +18,13 @@ type Enter = unsafe extern "C" fn(*mut Run<'_>, u64) -> u64;
 
 impl Run<'_> {
     /// Executes a function of the program that runs now in a new frame to its end, by a
-    /// [way](super::super::native::Native) into its code; its r0. The arguments are in the
+    /// way into its code; its r0. The arguments are in the
     /// registers.
     #[inline]
     pub(super) fn execute_native(
         &mut self,
         machine: &mut Machine,
-        (enter, code): (u64, u64),
+        Way { enter, code }: Way,
     ) -> Result<u64, Stop> {
         let outer = self.machine;
         self.machine = ptr::from_mut(machine);

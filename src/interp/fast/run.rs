@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::checked::{Budget, Finished};
 use super::super::image::Image;
-use super::super::native::Native;
+use super::super::native::{Native, Way};
 use super::super::prepared::Plan;
 use super::super::stack::Frames;
 use super::context::POINTERS;
@@ -59,6 +59,10 @@ pub(crate) struct Run<'a> {
     pub(super) images: &'a [Arc<Image>],
     /// The program that the run starts with.
     entry: (&'a Image, &'a Lowered),
+    /// The way into its machine code, if that is what is executed.
+    way: Option<Way>,
+    /// The end of the frame before the first function is entered.
+    rest: u64,
     /// The program that runs now; a tail call changes it.
     pub(super) image: &'a Image,
     /// Its operations.
@@ -138,6 +142,11 @@ impl<'a> Run<'a> {
             end: None,
             images,
             entry: (image, lowered),
+            way: image
+                .native()
+                .filter(|_| is_native)
+                .map(|n| n.into_function(0)),
+            rest: frames.rest(),
             image,
             lowered,
             code: image.threaded(),
@@ -157,22 +166,36 @@ impl<'a> Run<'a> {
 
     /// Runs it from the start to its end. It can be started again then; the machine is
     /// the same each time.
+    #[inline]
     pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
-        self.executed = 0;
         self.tail_calls = 0;
-        self.host.frame_end = self.frames.rest();
-        self.lowered.read_known(&mut machine.world, &mut self.known);
-        let result = self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]);
-        // A tail call may have led away.
-        self.set_program(machine, self.entry.0, self.entry.1);
-        if result.is_err() {
-            self.levels.clear();
-            self.frames.renew_all(machine);
+        self.host.frame_end = self.rest;
+        self.host.regs[1] = self.context_address;
+        if !self.lowered.known().is_empty() {
+            self.lowered.read_known(&mut machine.world, &mut self.known);
+        }
+        self.executed = 0;
+        let result = match self.way {
+            Some(way) => self.execute_native(machine, way),
+            None => self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]),
+        };
+        if self.tail_calls != 0 || result.is_err() {
+            self.clean_up(machine, result.is_err());
         }
         result.map(|r0| Finished {
             r0,
             insns: self.executed,
         })
+    }
+
+    /// After a run that was led away, or stopped in the middle.
+    #[cold]
+    fn clean_up(&mut self, machine: &mut Machine, is_stopped: bool) {
+        self.set_program(machine, self.entry.0, self.entry.1);
+        if is_stopped {
+            self.levels.clear();
+            self.frames.renew_all(machine);
+        }
     }
 
     /// Runs a function of the program in a new frame to its end; its r0. The operation
@@ -203,12 +226,12 @@ impl<'a> Run<'a> {
     ) -> T {
         let [.., r6, r7, r8, r9, r10] = self.host.regs;
         let (program, frame_end) = ((self.image, self.lowered), self.host.frame_end);
-        let (lends, is_native) = (self.lends, self.is_native);
+        let (lends, is_native, unwind) = (self.lends, self.is_native, self.unwind);
         let result = f(self, machine);
         let [.., s6, s7, s8, s9, s10] = &mut self.host.regs;
         [*s6, *s7, *s8, *s9, *s10] = [r6, r7, r8, r9, r10];
         self.host.frame_end = frame_end;
-        (self.lends, self.is_native) = (lends, is_native);
+        (self.lends, self.is_native, self.unwind) = (lends, is_native, unwind);
         self.set_program(machine, program.0, program.1);
         result
     }

@@ -37,22 +37,13 @@ impl Emitter<'_> {
             true => &KEPT,
             false => &changed,
         };
-        // With these the stack is as for any other function.
-        let is_odd = kept.len() % 2 == 1;
         asm!(self ; =>ways.main);
-        if is_odd {
-            asm!(self ; push rax);
-        }
         self.way_in(kept);
         self.reload(&[Reg::R1]);
         self.hear_left(before);
         let main = self.main;
         asm!(self ; call =>main);
-        self.way_out_but_return(kept);
-        if is_odd {
-            asm!(self ; pop rcx);
-        }
-        asm!(self ; ret);
+        self.way_out(kept);
 
         asm!(self ; =>ways.tail);
         self.reload(&[Reg::R1]);
@@ -64,35 +55,33 @@ impl Emitter<'_> {
     }
 
     /// Keeps what Rust wants back, and notes where to come back to: what is called next
-    /// returns there.
+    /// returns there. The host's stack is as functions want it.
     fn way_in(&mut self, kept: &[Host]) {
         asm!(self ; push Rq(RUN) ; mov Rq(RUN), rdi ; push Rq(FRAME));
         for &host in kept {
             asm!(self ; push Rq(host));
         }
         let (unwind, frame_end) = (Self::unwind(), Self::frame_end());
+        if kept.len().is_multiple_of(2) {
+            asm!(self ; push rax);
+        }
         asm!(self
-            ; push QWORD [Rq(RUN) + unwind]
             ; lea rax, [rsp - 8]
             ; mov [Rq(RUN) + unwind], rax
             ; mov Rq(FRAME), [Rq(RUN) + frame_end]
         );
     }
 
-    fn way_out_but_return(&mut self, kept: &[Host]) {
-        asm!(self
-            ; mov [Rq(RUN) + Self::left()], Rq(LEFT)
-            ; pop QWORD [Rq(RUN) + Self::unwind()]
-        );
+    /// The opposite, and back to Rust.
+    fn way_out(&mut self, kept: &[Host]) {
+        asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
+        if kept.len().is_multiple_of(2) {
+            asm!(self ; pop rcx);
+        }
         for &host in kept.iter().rev() {
             asm!(self ; pop Rq(host));
         }
-        asm!(self ; pop Rq(FRAME) ; pop Rq(RUN));
-    }
-
-    fn way_out(&mut self, kept: &[Host]) {
-        self.way_out_but_return(kept);
-        asm!(self ; ret);
+        asm!(self ; pop Rq(FRAME) ; pop Rq(RUN) ; ret);
     }
 
     /// The start of a function. The flags say whether the count is below zero.
@@ -231,7 +220,7 @@ impl Emitter<'_> {
             asm!(self ; =>label);
             match stub {
                 Stub::Bail(at) => self.bail(at),
-                Stub::Edge { from, to } => self.jump(from, to),
+                Stub::Edge { taken, label } => self.go(taken, label),
                 Stub::Step(at) => {
                     self.step(at);
                     self.follow(at);
@@ -257,7 +246,7 @@ impl Emitter<'_> {
 
     /// On after an operation.
     fn follow(&mut self, at: Target) {
-        self.take(self.counts.edge(at, at + 1));
+        self.fall(at, at + 1);
         let next = self.label(at + 1);
         asm!(self ; jmp =>next);
     }
