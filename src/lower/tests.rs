@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Bindings, LowerError, Lowered, Notes, Op, Order, Passes, Place, lower};
-use crate::isa::{Operand, Reg, Size, assemble_with};
+use crate::isa::{AluOp, Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgFlags, ProgType};
 use crate::util::Pc;
@@ -366,6 +366,28 @@ fn divisors_and_widths_are_noted() {
     assert_eq!(lowered.note(6), Notes::NO_EFFECT);
     assert!(!lowered.note(8).contains(Notes::DIVISOR_NOT_ZERO));
     assert!(!lowered.note(8).contains(Notes::NARROW));
+}
+
+/// A field of 32 bits that loads as a pointer has 64.
+#[test]
+fn a_pointer_of_the_context_is_not_narrow() {
+    let text = format!("r9 = *(u32 *)(r1 + 12)\n r9 /= r9\n {PACKET}");
+    for passes in [Passes::all(), !Passes::CONTEXT] {
+        let lowered = lowered(&text, &[], passes).unwrap();
+        let moves = lowered.ops().iter().zip(0..).filter(|(op, _)| {
+            matches!(
+                op,
+                Op::Alu {
+                    op: AluOp::Mov,
+                    dst: Reg::R0,
+                    ..
+                }
+            )
+        });
+        for (op, at) in moves.take(1) {
+            assert!(!lowered.note(at).contains(Notes::NARROW), "{op:?}");
+        }
+    }
 }
 
 #[test]

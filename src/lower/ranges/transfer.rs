@@ -197,9 +197,9 @@ impl State {
     fn loaded(&self, place: Place, size: Size) -> Value {
         let known = match place {
             Place::Stack { off } => self.slot(off, size.bytes()),
-            // A field of a context may load as a pointer, whatever its size.
-            Place::Checked { .. } => return Value::Number(Scalar::UNKNOWN),
-            _ => None,
+            // A field of 32 bits may load as a pointer of 64.
+            Place::Table { .. } | Place::Checked { .. } => return Value::UNKNOWN,
+            Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. } => None,
         };
         match known {
             Some(Value::Number(number)) => Value::Number(number.to_size(size.bytes().into())),
