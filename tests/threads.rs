@@ -52,8 +52,11 @@ fn xdp(maps: &[MapDef], types: Option<Btf>, text: &str) -> Vm {
 fn hammer(vm: &mut Vm, cpus: std::ops::Range<u32>, runs: u32) {
     let mut others: Vec<_> = cpus.map(|cpu| vm.cpu(cpu).unwrap()).collect();
     std::thread::scope(|threads| {
-        for vm in others.iter_mut().chain([vm]) {
-            threads.spawn(move || (0..runs).for_each(|_| assert_eq!(returns(vm), 0)));
+        let vms = others.iter_mut().chain([vm]);
+        let each =
+            vms.map(|vm| threads.spawn(move || (0..runs).for_each(|_| assert_eq!(returns(vm), 0))));
+        for thread in each.collect::<Vec<_>>() {
+            thread.join().unwrap();
         }
     });
 }
