@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::attach_point::AttachPoint;
 use super::engine_kind::EngineKind;
 use super::error::Result;
+use super::scene::Scene;
 use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::{Finished, Image, Watch};
+use crate::isa::low32;
 use crate::spec::context::Arch;
 use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, EventKind, Layout};
@@ -64,8 +66,7 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when a program does what it must not,
-    /// [`Error::Event`](super::Error::Event) when the event is none for its type,
-    /// [`Error::Context`](super::Error::Context) when it is too small for the program.
+    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
         let mut outcome = Outcome {
             passed: true,
@@ -73,9 +74,7 @@ impl Vm {
         };
         let mut verdict = 1;
         for handle in self.attached_to(&event) {
-            let run = self.run_on(handle, &event, &mut outcome)?;
-            verdict &= run.returned();
-            outcome.runs.push(run);
+            verdict &= self.run_on(handle, &event, &mut outcome)?;
         }
         if event.kind() == EventKind::Tracepoint {
             outcome.passed = verdict != 0;
@@ -99,9 +98,7 @@ impl Vm {
     /// As of [`fire`](Self::fire).
     pub fn run_handle(&mut self, program: ProgramHandle, event: &Event) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let run = self.run_on(program, event, &mut outcome)?;
-        outcome.passed = run.returned() != 0;
-        outcome.runs.push(run);
+        outcome.passed = self.run_on(program, event, &mut outcome)? != 0;
         Ok(outcome)
     }
 
@@ -129,15 +126,24 @@ impl Vm {
         event: &Event,
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
+        self.check_context(program, event)?;
+        let (machine, images) = (&mut self.machine, &self.images);
+        let Some(entry) = images.get(program.index()) else {
+            return Err(self.no_program(&format!("#{}", program.0)));
+        };
+        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let args = [scene.context, 0, 0, 0, 0];
+        let (machine, budget) = (&mut *scene.machine, self.budget);
+        let finished = self
+            .checked
+            .run_watched(machine, images, entry, args, budget, watch)?;
         let mut outcome = Outcome::default();
-        let entry = self.image(program)?.clone();
-        let run = self.placed(program, event, &mut outcome, |vm, args| {
-            let (machine, images) = (&mut vm.machine, &vm.images);
-            let budget = vm.budget;
-            Ok(vm
-                .checked
-                .run_watched(machine, images, &entry, args, budget, watch)?)
-        })?;
+        scene.collect(&mut outcome);
+        let run = Run {
+            program: entry.program().name.clone(),
+            r0: finished.r0,
+            insns: finished.insns,
+        };
         outcome.passed = run.returned() != 0;
         outcome.runs.push(run);
         Ok(outcome)
@@ -149,42 +155,13 @@ impl Vm {
     /// # Errors
     /// [`Error::Event`](super::Error::Event) when the event is none for its type.
     pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<EngineKind> {
-        let image = self.image(program)?.clone();
-        let prog_type = image.program().prog_type;
-        let placed = event.place(prog_type, &mut self.machine.space)?;
-        let context = placed.r1();
-        self.machine.enter(prog_type, placed);
-        let start = image
-            .lowered()
-            .and_then(|lowered| lowered.may_start(&self.machine, context));
-        let engine = match start {
-            Some(_) => self.engine_of_handle(program),
-            None => EngineKind::Checked,
-        };
-        if let Some(placed) = self.machine.leave() {
-            placed.remove(&mut self.machine.space);
-        }
-        Ok(engine)
-    }
-
-    /// Runs a program on the event that was placed for it, on the engine for it.
-    pub(super) fn execute_placed(
-        &mut self,
-        program: ProgramHandle,
-        args: [u64; 5],
-    ) -> Result<Finished> {
-        let engine = self.engine_of_handle(program);
-        if engine == EngineKind::Checked {
-            return self.execute(program, args);
-        }
-        let Some(entry) = self.images.get(program.index()) else {
-            return self.execute(program, args);
-        };
-        let (machine, images) = (&mut self.machine, &self.images);
-        let is_native = engine == EngineKind::Jit;
-        Ok(self
-            .checked
-            .run_fast(machine, images, entry, args, self.budget, is_native)?)
+        let chosen = self.engine_of_handle(program);
+        let runner = self.runner_of_handle(program, event)?;
+        Ok(if runner.is_checked() {
+            EngineKind::Checked
+        } else {
+            chosen
+        })
     }
 
     /// The loaded form of a program.
@@ -211,48 +188,18 @@ impl Vm {
         found.into_iter().map(|(_, handle)| handle).collect()
     }
 
+    /// Runs a program on an event, and adds what came of it to an outcome; what it
+    /// returned.
     fn run_on(
         &mut self,
         program: ProgramHandle,
         event: &Event,
         outcome: &mut Outcome,
-    ) -> Result<Run> {
-        self.placed(program, event, outcome, |vm, args| {
-            vm.execute_placed(program, args)
-        })
-    }
-
-    /// Puts an event into memory, lets `run` run on it, and takes it out again with
-    /// everything that came of it, however the run ended.
-    pub(super) fn placed(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-        outcome: &mut Outcome,
-        run: impl FnOnce(&mut Self, [u64; 5]) -> Result<Finished>,
-    ) -> Result<Run> {
-        self.machine.settle()?;
-        let image = self.image(program)?.program();
-        let (name, prog_type) = (image.name.clone(), image.prog_type);
-        self.check_context(program, event)?;
-        let placed = event.place(prog_type, &mut self.machine.space)?;
-        let context = placed.r1();
-        self.machine.enter(prog_type, placed);
-        let finished = run(self, [context, 0, 0, 0, 0]);
-        if let Some(placed) = self.machine.leave() {
-            outcome.context = placed.context_bytes(&self.machine.space);
-            outcome.packet = placed.packet_bytes(&self.machine.space);
-            placed.remove(&mut self.machine.space);
-        }
-        outcome.outputs.extend(self.machine.take_outputs());
-        outcome.stale.extend(self.machine.space.take_stale());
-        outcome.unreleased = self.machine.unreleased().collect();
-        let finished = finished?;
-        Ok(Run {
-            program: name,
-            r0: finished.r0,
-            insns: finished.insns,
-        })
+    ) -> Result<u32> {
+        let mut runner = self.runner_of_handle(program, event)?;
+        let finished = runner.run();
+        runner.collect(outcome);
+        Ok(low32(finished?.r0))
     }
 }
 

@@ -17,6 +17,8 @@ mod load;
 mod map;
 mod oracle;
 mod repeat;
+mod runner;
+mod scene;
 mod vm;
 
 pub use attach_point::AttachPoint;
@@ -26,4 +28,5 @@ pub use error::{Error, Result};
 pub use map::MapView;
 pub use oracle::{Checked, Oracle};
 pub use repeat::Repeated;
+pub use runner::Runner;
 pub use vm::Vm;

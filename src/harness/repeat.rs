@@ -44,32 +44,27 @@ impl Vm {
         event: &Event,
         count: u32,
     ) -> Result<Repeated> {
-        let mut outcome = Outcome::default();
         let mut returned: Vec<(u32, u64)> = Vec::new();
-        let mut elapsed = Duration::ZERO;
-        let run = self.placed(program, event, &mut outcome, |vm, args| {
-            let start = Instant::now();
-            let mut last = vm.execute_placed(program, args);
-            for _ in 1..count {
-                let Ok(finished) = &last else { break };
-                note(&mut returned, low32(finished.r0));
-                last = vm.execute_placed(program, args);
+        let mut runner = self.runner_of_handle(program, event)?;
+        let start = Instant::now();
+        let mut fault = None;
+        // A test run is one run at least.
+        for _ in 0..count.max(1) {
+            match runner.run() {
+                Ok(finished) => note(&mut returned, low32(finished.r0)),
+                Err(Error::Fault(problem)) => {
+                    fault = Some(problem);
+                    break;
+                }
+                Err(error) => return Err(error),
             }
-            elapsed = start.elapsed();
-            if let Ok(finished) = &last {
-                note(&mut returned, low32(finished.r0));
-            }
-            last
-        });
-        let fault = match run {
-            Ok(run) => {
-                outcome.passed = run.returned() != 0;
-                outcome.runs.push(run);
-                None
-            }
-            Err(Error::Fault(fault)) => Some(fault),
-            Err(error) => return Err(error),
-        };
+        }
+        let elapsed = start.elapsed();
+        let mut outcome = runner.finish();
+        if fault.is_some() {
+            // It is that of a run that came to its end.
+            (outcome.runs, outcome.passed) = (Vec::new(), false);
+        }
         Ok(Repeated {
             outcome,
             elapsed,

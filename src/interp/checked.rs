@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::image::Image;
-use super::stack::{Frame, Stack};
+use super::stack::{Frame, Frames, Stack};
 use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::spec::{helpers, limits};
@@ -61,7 +61,8 @@ impl Checked {
         args: [u64; 5],
         budget: Budget,
     ) -> Result<Finished, Box<Fault>> {
-        self.start(machine, images, entry, args, budget, None)
+        let frames = self.frames(machine, entry)?;
+        start(frames, machine, images, entry, args, budget, None)
     }
 
     /// The same with someone who watches.
@@ -77,35 +78,49 @@ impl Checked {
         budget: Budget,
         watch: &mut dyn Watch,
     ) -> Result<Finished, Box<Fault>> {
-        self.start(machine, images, entry, args, budget, Some(watch))
+        let frames = self.frames(machine, entry)?;
+        start(frames, machine, images, entry, args, budget, Some(watch))
     }
 
-    fn start<'a>(
-        &'a mut self,
+    /// The frames of the machine that programs are run on.
+    pub(super) fn frames(
+        &mut self,
         machine: &mut Machine,
-        images: &'a [Arc<Image>],
-        entry: &'a Image,
-        args: [u64; 5],
-        budget: Budget,
-        watch: Option<&'a mut dyn Watch>,
-    ) -> Result<Finished, Box<Fault>> {
-        let mut run = Run {
-            watch,
-            images,
-            image: entry,
-            stack: &mut self.stack,
-            regs: [0; Reg::COUNT],
-            frames: SmallVec::new(),
-            budget,
-            executed: 0,
-            tail_calls: 0,
-        };
-        let r0 = run.enter(machine, 0, 0, args)?;
-        Ok(Finished {
-            r0,
-            insns: run.executed,
-        })
+        entry: &Image,
+    ) -> Result<&mut Frames, Box<Fault>> {
+        let frames = self.stack.frames(machine);
+        frames.map_err(|full| entry.fault(Pc(0), full.into()))
     }
+}
+
+/// Runs a program on these frames of the machine.
+pub(super) fn start<'a>(
+    stack: &'a mut Frames,
+    machine: &mut Machine,
+    images: &'a [Arc<Image>],
+    entry: &'a Image,
+    args: [u64; 5],
+    budget: Budget,
+    watch: Option<&'a mut (dyn Watch + 'a)>,
+) -> Result<Finished, Box<Fault>> {
+    let mut run = Run {
+        watch,
+        images,
+        image: entry,
+        stack,
+        regs: [0; Reg::COUNT],
+        frames: SmallVec::new(),
+        around: 0,
+        budget,
+        executed: 0,
+        tail_calls: 0,
+    };
+    let result = run.enter(machine, 0, 0, args);
+    if result.is_err() {
+        run.stack.renew_all(machine);
+    }
+    let insns = run.executed;
+    result.map(|r0| Finished { r0, insns })
 }
 
 /// A run under way.
@@ -114,9 +129,11 @@ pub(super) struct Run<'a> {
     pub(super) images: &'a [Arc<Image>],
     /// The program that runs now; a tail call changes it.
     pub(super) image: &'a Image,
-    pub(super) stack: &'a mut Stack,
+    pub(super) stack: &'a mut Frames,
     pub(super) regs: [u64; Reg::COUNT],
     pub(super) frames: SmallVec<[Frame<'a>; limits::MAX_CALL_FRAMES]>,
+    /// How many frames are around these: those of a run that goes on here.
+    pub(super) around: usize,
     pub(super) budget: Budget,
     pub(super) executed: u64,
     pub(super) tail_calls: u32,
@@ -198,7 +215,7 @@ impl Run<'_> {
         let mut regs = self.regs;
         let mut frames: SmallVec<[_; limits::MAX_CALL_FRAMES]> = SmallVec::new();
         for (number, frame) in self.frames.iter().enumerate().rev() {
-            let Some(stack) = self.stack.address(number) else {
+            let Some(stack) = self.stack.first_byte(number) else {
                 return;
             };
             frames.push(WatchedFrame {
@@ -274,30 +291,35 @@ impl Run<'_> {
         to: i64,
         return_to: i64,
     ) -> Result<(), Box<Fault>> {
-        let depth = self.frames.len();
+        let depth = self.depth();
         if depth == limits::MAX_CALL_FRAMES {
             return Err(self.fault(from, FaultKind::Depth(depth)));
         }
-        let name = self.image.frame_name(to);
-        let frame = match self.stack.enter(machine, depth, &name) {
-            Ok((frame, bytes)) => {
-                bytes.clear();
-                frame
-            }
-            Err(full) => return Err(self.fault(from, full.into())),
-        };
-        let caller = self.image;
-        self.frames
-            .push(Frame::new(to, from, return_to, caller, &self.regs));
-        self.set(Reg::FP, frame.plus(limits::STACK_SIZE as u64));
+        let frame = Frame::new(to, from, return_to, self.image, &self.regs);
+        self.frames.push(frame);
+        self.stack.clear(depth);
+        self.begin(machine, to);
         Ok(())
+    }
+
+    /// How many functions are under way.
+    fn depth(&self) -> usize {
+        self.around + self.frames.len()
+    }
+
+    /// Makes the innermost frame ready for the function at a slot.
+    fn begin(&mut self, machine: &mut Machine, at: i64) {
+        let depth = self.depth().saturating_sub(1);
+        self.stack.name(machine, depth, &self.image.frame_name(at));
+        self.set(Reg::FP, self.stack.number(depth));
     }
 
     /// Gives the caller its registers back; where it goes on.
     fn pop_frame(&mut self, machine: &mut Machine) -> Option<i64> {
         let frame = self.frames.pop()?;
-        // Pointers to the frame are stale from now on.
-        self.stack.leave(machine, self.frames.len());
+        if frame.lends {
+            self.stack.renew(machine, self.depth());
+        }
         frame.restore(&mut self.regs);
         // A tail call may have led to another program.
         self.image = frame.caller;
@@ -315,19 +337,35 @@ impl Run<'_> {
         }
     }
 
-    /// `bpf_tail_call(ctx, map, index)`: the frame goes to another program, or, if
-    /// there is none or too many were before it, on as if nothing had happened.
-    fn tail_call(&mut self, machine: &Machine) -> Next {
+    /// `bpf_tail_call(ctx, map, index)`: the function ends, and another program begins
+    /// in its place, or, if there is none or too many were before it, it goes on as if
+    /// nothing had happened.
+    fn tail_call(&mut self, machine: &mut Machine) -> Next {
         let target = machine.tail_call_target(self.reg(Reg::R2), self.reg(Reg::R3));
         let image = target.and_then(|program| self.images.get(program.index()));
         match image {
             Some(image) if self.tail_calls < limits::MAX_TAIL_CALLS => {
                 self.tail_calls += 1;
                 self.image = image;
+                self.leave_to(machine);
                 Next::Goto(0)
             }
             _ => Next::Follow,
         }
+    }
+
+    /// Leaves the innermost frame, with what is in it, to the program that runs now; of
+    /// the registers only r1 stays, the context.
+    pub(super) fn leave_to(&mut self, machine: &mut Machine) {
+        let image = self.image;
+        let last = self.frames.last_mut();
+        if last.is_some_and(|frame| frame.leave_to(image)) {
+            self.stack.renew(machine, self.depth().saturating_sub(1));
+        }
+        let context = self.reg(Reg::R1);
+        self.regs = [0; Reg::COUNT];
+        self.set(Reg::R1, context);
+        self.begin(machine, 0);
     }
 
     fn call_helper(

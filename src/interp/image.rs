@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
 use super::native::Native;
-use crate::isa::{Code, DecodeError, Insn};
+use crate::isa::{Code, DecodeError, Insn, Lenders};
 use crate::lower::Lowered;
 use crate::program::Program;
 use crate::util::Pc;
@@ -17,6 +17,7 @@ use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 pub struct Image {
     program: Arc<Program>,
     code: Code,
+    lenders: Lenders,
     maps: Vec<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
@@ -47,8 +48,10 @@ impl Image {
         if frame_names.is_empty() {
             frame_names.push(stack_of(&program.name));
         }
+        let code = Code::new(&program.insns);
         Ok(Self {
-            code: Code::new(&program.insns),
+            lenders: Lenders::of(&code),
+            code,
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
@@ -141,6 +144,11 @@ impl Image {
         let ours = at.region() == self.functions.region()
             && at.generation() == self.functions.generation();
         (ours && self.insn(at.offset()).is_some()).then_some(at.offset())
+    }
+
+    /// Whether the function at a slot lends its frame.
+    pub(super) fn lends(&self, at: i64) -> bool {
+        u32::try_from(at).map_or(true, |at| self.lenders.lends(Pc(at)))
     }
 
     /// What messages call the stack frame of the function that holds a slot.

@@ -6,13 +6,18 @@ mod fast;
 mod image;
 mod native;
 mod operations;
+mod prepared;
 mod stack;
 mod watch;
 
 pub use checked::{Budget, Checked, Finished};
 #[cfg(feature = "jit")]
-pub(crate) use fast::{End, Next, POINTERS, Run, Stop};
+pub(crate) use fast::{End, Next, POINTERS, Run, Stop, Tail, look_up_at};
 pub use image::Image;
 #[cfg(feature = "jit")]
-pub(crate) use native::{DONE, Native, STOPPED};
+pub(crate) use native::{Native, Ways};
+pub(crate) use prepared::{How, Plan, Prepared};
+pub(crate) use stack::Head;
+#[cfg(feature = "jit")]
+pub(crate) use stack::{STRIDE, in_head};
 pub use watch::{Step, Watch, WatchedFrame};

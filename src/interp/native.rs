@@ -3,48 +3,77 @@
 
 use std::fmt::Debug;
 
-use crate::lower::Target;
-
 /// Machine code for all functions of a lowered program.
 #[derive(Debug)]
 pub(crate) struct Native {
     /// Keeps the code where it is.
     _memory: Box<dyn Debug + Send + Sync>,
-    /// The host address of the way from Rust into a function.
-    enter: u64,
-    /// For each function its first operation, and the host address of its code.
-    entries: Vec<(Target, u64)>,
+    ways: Ways,
+    /// For each function the host address of its code.
+    functions: Vec<u64>,
 }
 
-/// The status of a function that ended: its r0 is in the run's registers.
-pub(crate) const DONE: u32 = 0;
-/// The status of a run that stops.
-#[cfg(feature = "jit")]
-pub(crate) const STOPPED: u32 = 1;
+/// Host addresses of the ways into a program's machine code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ways {
+    /// Into any function.
+    pub function: u64,
+    /// Into the main program, which may be shorter.
+    pub main: u64,
+    /// Into the main program from machine code, in a frame that was another program's:
+    /// r1 and the count are in the run.
+    pub tail: u64,
+}
+
+/// A way into a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    /// The host address of what Rust is to call.
+    pub enter: u64,
+    /// The host address of what that is told to call.
+    pub code: u64,
+}
 
 impl Native {
-    /// Code in `memory` that keeps to the invariant of the fast interpreter's `Entry`.
+    /// Code in `memory` that keeps to the invariant of the fast interpreter's `Enter`.
     #[cfg(feature = "jit")]
     pub(crate) fn new(
         memory: impl Debug + Send + Sync + 'static,
-        enter: u64,
-        entries: Vec<(Target, u64)>,
+        ways: Ways,
+        functions: Vec<u64>,
     ) -> Self {
         Self {
             _memory: Box::new(memory),
-            enter,
-            entries,
+            ways,
+            functions,
         }
     }
 
-    /// Where the way into functions is in the host.
-    pub(crate) const fn enter(&self) -> u64 {
-        self.enter
+    /// The way into a function, which is one of the program's.
+    #[inline]
+    pub(crate) fn into_function(&self, function: u16) -> Way {
+        let code = self.functions.get(usize::from(function));
+        let enter = match function {
+            0 => self.ways.main,
+            _ => self.ways.function,
+        };
+        Way {
+            enter,
+            code: code.copied().unwrap_or_default(),
+        }
     }
 
-    /// Where the code of the function is that begins at an operation.
-    pub(crate) fn entry(&self, at: Target) -> Option<u64> {
-        let found = self.entries.binary_search_by_key(&at, |entry| entry.0);
-        self.entries.get(found.ok()?).map(|entry| entry.1)
+    /// The same for the main program, in a frame that was another one's.
+    pub(crate) const fn into_place(&self) -> Way {
+        Way {
+            enter: self.ways.function,
+            code: self.ways.tail,
+        }
+    }
+
+    /// See [`Ways::tail`].
+    #[cfg(feature = "jit")]
+    pub(crate) const fn tail(&self) -> u64 {
+        self.ways.tail
     }
 }

@@ -1,5 +1,7 @@
 //! What an instruction does to registers and memory.
 
+use std::sync::atomic::{Ordering, fence};
+
 use super::checked::{Next, Run};
 use crate::isa::{
     AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, low32, movsx, neg, sign_extend32,
@@ -48,14 +50,18 @@ impl Run<'_> {
                 dst,
                 base,
                 off,
+            } => {
+                let value = machine.space.load(self.address(base, off), bytes(size))?;
+                self.set(dst, value);
             }
-            | Insn::LoadAcquire {
+            Insn::LoadAcquire {
                 size,
                 dst,
                 base,
                 off,
             } => {
                 let value = machine.space.load(self.address(base, off), bytes(size))?;
+                fence(Ordering::Acquire);
                 self.set(dst, value);
             }
             Insn::LoadSx {
@@ -85,6 +91,7 @@ impl Run<'_> {
                 src,
             } => {
                 let (address, value) = (self.address(base, off), self.reg(src));
+                fence(Ordering::Release);
                 machine.space.store(address, bytes(size), value)?;
             }
             Insn::Atomic {

@@ -19,6 +19,8 @@ const fn field(offset: usize) -> i32 {
 
 /// How many instructions are left.
 pub(super) const LEFT: i32 = field(offset_of!(Run<'static>, left));
+/// What the stack pointer is for who stops.
+pub(super) const UNWIND: i32 = field(offset_of!(Run<'static>, unwind));
 /// The host address of the frame's end.
 pub(super) const FRAME_END: i32 = field(offset_of!(Run<'static>, host.frame_end));
 /// The host address of the context.

@@ -6,9 +6,9 @@
 //! | `code` | code memory: written, then executable, never both |
 //! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
-//! | `labels` | labels, and code that is put off |
+//! | `disassemble` | code as text |
 //! | `layout` | where machine code finds what in a run |
-//! | `runtime` | what machine code calls |
+//! | `runtime` | what machine code and Rust agree on, and what machine code calls |
 //! | `arm64` | the code for arm64 |
 //! | `x86_64` | the code for x86-64 |
 //!
@@ -22,8 +22,9 @@
 mod arm64;
 mod code;
 mod count;
+#[cfg(feature = "cli")]
+mod disassemble;
 mod emitted;
-mod labels;
 mod layout;
 mod loops;
 mod runtime;
@@ -31,11 +32,13 @@ mod runtime;
 mod testing;
 mod x86_64;
 
-use crate::interp::Native;
+use crate::interp::{Native, Ways};
 use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use code::CodeMemory;
 use count::Counts;
+#[cfg(feature = "cli")]
+pub use disassemble::{MachineInsn, disassemble};
 pub use emitted::Emitted;
 
 /// Whether this host executes what is emitted for it.
@@ -54,10 +57,17 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
     }
     let emitted = emit(lowered)?;
     let memory = CodeMemory::new(&emitted.bytes).ok()?;
-    let host = |(op, offset)| (op, memory.address(offset));
-    let entries = emitted.entries.into_iter().map(host).collect();
-    let enter = memory.address(0);
-    Some(Native::new(memory, enter, entries))
+    let functions = emitted.entries.iter();
+    let functions = functions
+        .map(|(_, offset)| memory.address(*offset))
+        .collect();
+    let ways = emitted.ways;
+    let ways = Ways {
+        function: memory.address(ways.function),
+        main: memory.address(ways.main),
+        tail: memory.address(ways.tail),
+    };
+    Some(Native::new(memory, ways, functions))
 }
 
 /// The machine code that `compile` makes executable: for listings, on any host. None
@@ -75,5 +85,16 @@ pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     match machine {
         Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
         Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
+    }
+}
+
+/// The extensions of a machine that code for it uses here: what the host has, if it is
+/// one; empty if there are none.
+#[must_use]
+pub fn extensions(machine: Arch) -> &'static str {
+    match machine {
+        Arch::X86_64 if x86_64::Features::of_host().bmi2 => "BMI2",
+        Arch::Arm64 if arm64::Features::of_host().lse => "LSE",
+        _ => "",
     }
 }

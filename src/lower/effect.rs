@@ -7,14 +7,14 @@ use crate::spec::helpers::{self, ArgKind, Effects, TypeFlags};
 
 /// The registers that an operation reads, and those that it writes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effect {
+pub(crate) struct Effect {
     pub reads: RegSet,
     pub writes: RegSet,
 }
 
 /// What an operation does to registers. The verifier lets nobody read r1 to r5 after a
 /// call; what the kernel, and so it, calls unreadable counts as written.
-pub(super) fn effect(op: Op) -> Effect {
+pub(crate) fn effect(op: Op) -> Effect {
     let none = RegSet::EMPTY;
     let one = |reg: Reg| RegSet::of(&[reg]);
     let operand = |operand: Operand| operand.reg().map_or(none, one);

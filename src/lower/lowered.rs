@@ -68,6 +68,8 @@ pub struct Function {
     /// by nobody, unless a tail call leaves the frame to another program: a program
     /// that has one has all of `stack` here in each function.
     pub zeroed: Box<[(u16, u16)]>,
+    /// Whether others may know where its frame is ([`Lenders`](crate::isa::Lenders)).
+    pub lends: bool,
     /// What messages call its frame.
     pub frame_name: Arc<str>,
 }
@@ -177,6 +179,13 @@ impl Lowered {
     #[must_use]
     pub fn ops(&self) -> &[Op] {
         &self.ops
+    }
+
+    /// Those of a function.
+    #[must_use]
+    pub fn ops_of(&self, function: &Function) -> &[Op] {
+        let range = function.entry as usize..function.end as usize;
+        self.ops.get(range).unwrap_or_default()
     }
 
     /// The instruction that an operation stands for.

@@ -49,6 +49,8 @@ use bitflags::bitflags;
 use thiserror::Error;
 
 pub use bindings::Bindings;
+#[cfg(feature = "jit")]
+pub(crate) use effect::effect;
 pub use fuse::{Branch, Fused, Source};
 pub use known::{CPU, KNOWN, KnownValues};
 pub use lowered::{BoundMap, ContextUse, Function, Helper, Keys, Lowered};

@@ -158,6 +158,18 @@ pub(super) unsafe fn store_own(host: u64, size: Size, value: u64) {
     }
 }
 
+/// Makes bytes zero that only this run uses.
+///
+/// # Safety
+/// `len` bytes of a live [`SharedBytes`](crate::vm::memory::SharedBytes) lie at `host`, and
+/// no other thread uses them meanwhile.
+#[inline(always)]
+pub(super) unsafe fn clear_own(host: u64, len: u64) {
+    let len = usize::try_from(len).unwrap_or(0);
+    // SAFETY: the caller's.
+    unsafe { pointer::<u8>(host).write_bytes(0, len) }
+}
+
 /// Replaces an aligned number atomically, sequentially consistent; the old one, or
 /// none where it is not aligned.
 ///

@@ -1,82 +1,48 @@
-//! A run under way: frames, calls, tail calls, callbacks, and the way over to the
-//! checked interpreter.
+//! A run under way: how it starts, what it runs aside, helpers.
 
 use std::ptr;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::super::checked::{self, Budget, Checked, Finished};
+use super::super::checked::{Budget, Finished};
 use super::super::image::Image;
-use super::super::native::Native;
-use super::super::stack::{Frame, Stack};
+use super::super::native::{Native, Way};
+use super::super::prepared::Plan;
+use super::super::stack::Frames;
 use super::context::POINTERS;
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
 use crate::lower::{KNOWN, KnownValues, Lowered, Target};
-use crate::spec::limits;
+use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
-use crate::vm::memory::SharedBytes;
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
 /// Why operations stop being executed.
-pub(crate) enum Stop {
-    /// A fault.
-    Fault(Box<Fault>),
-    /// A tail call led to a program that is not lowered: the checked interpreter goes
-    /// on at its start.
-    Checked,
-}
+pub(crate) type Stop = Box<Fault>;
 
-impl From<Box<Fault>> for Stop {
-    fn from(fault: Box<Fault>) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-/// Why cells stop being executed.
+/// Why cells or machine code stop being executed.
 pub(crate) enum End {
     /// The function ended that was entered first.
     Done,
-    /// See [`Stop`].
+    /// The run stops.
     Stop(Stop),
     /// The budget may not last until the next look at it: the loop over operations goes
     /// on here.
     Slow(Target),
 }
 
-/// A run under way.
+/// A run, under way or to be started again. Machine code has its address, and finds in it
+/// what it needs (`jit/layout.rs`).
 #[repr(C)]
 pub(crate) struct Run<'a> {
     /// First, for the functions of cells, which get a pointer to it.
     pub host: Host,
-    images: &'a [Arc<Image>],
-    /// The program that runs now; a tail call changes it.
-    image: &'a Image,
-    /// Its operations.
-    pub lowered: &'a Lowered,
-    stack: &'a mut Stack,
-    frames: SmallVec<[Level<'a>; limits::MAX_CALL_FRAMES]>,
-    pub budget: Budget,
-    pub executed: u64,
-    tail_calls: u32,
-    /// What r1 held at the start.
-    pub context_address: u64,
-    /// The operations as cells, where these are what is executed.
-    pub(super) code: Option<&'a Threaded>,
-    /// The machine while cells are executed.
-    pub machine: *mut Machine,
-    /// The frames that are left when they end, and why they did.
-    pub floor: usize,
-    pub end: Option<End>,
-    /// Whether machine code is what is executed where a program has it, how many
-    /// instructions the budget had at the start, and how many were left when machine
-    /// code last called or was called.
-    pub is_native: bool,
-    pub granted: i64,
+    /// How many instructions were left when machine code last called or was called.
     pub left: i64,
+    /// What the host's stack pointer is to be for machine code that stops, which then
+    /// returns to where it was entered.
+    pub unwind: u64,
     /// What added to an address in the packet gives the host address; 0 without a packet.
     pub packet: u64,
     /// The first of the pointers of [`ContextUse`](crate::lower::ContextUse) as they are
@@ -84,18 +50,51 @@ pub(crate) struct Run<'a> {
     pub pointers: [u64; POINTERS],
     /// What helpers return that stay the same for a run, as far as its programs use it.
     pub known: KnownValues,
+    /// How many instructions the budget had at the start.
+    pub granted: i64,
+    /// The machine while machine code or cells are executed.
+    pub machine: *mut Machine,
+    /// Why they ended.
+    pub end: Option<End>,
+    pub(super) images: &'a [Arc<Image>],
+    /// The program that the run starts with.
+    entry: (&'a Image, &'a Lowered),
+    /// The way into its machine code, if that is what is executed.
+    way: Option<Way>,
+    /// The end of the frame before the first function is entered.
+    rest: u64,
+    /// The program that runs now; a tail call changes it.
+    pub(super) image: &'a Image,
+    /// Its operations.
+    pub lowered: &'a Lowered,
+    /// The operations as cells, where these are what is executed.
+    pub(super) code: Option<&'a Threaded>,
+    pub(super) frames: &'a mut Frames,
+    /// How the callers go on that the interpreters have. Whoever has none (machine code,
+    /// a helper, the run itself) goes on by itself.
+    pub(super) levels: Vec<Level<'a>>,
+    /// Whether the innermost function lends its frame; only the interpreters ask.
+    pub(super) lends: bool,
+    /// Whether machine code is what is executed where a program has it.
+    pub(super) is_native: bool,
+    pub budget: Budget,
+    pub executed: u64,
+    pub(super) tail_calls: u32,
+    /// What r1 holds at the start.
+    pub context_address: u64,
+    /// How many callers are to be left when cells end.
+    pub floor: usize,
 }
 
-/// A function under way, and how its caller goes on.
-struct Level<'a> {
-    frame: Frame<'a>,
-    /// The caller's.
-    lowered: &'a Lowered,
-    return_to: Target,
-    frame_end: u64,
-    /// How many bytes below the frame's end are zero or in use; those below may hold
-    /// what an earlier call left.
-    clean: u16,
+/// How a caller goes on.
+pub(super) struct Level<'a> {
+    pub image: &'a Image,
+    pub lowered: &'a Lowered,
+    pub return_to: Target,
+    /// Its r6 to r9.
+    pub saved: [u64; 4],
+    /// Whether it lends its frame.
+    pub lends: bool,
 }
 
 /// What to do after an operation.
@@ -109,149 +108,132 @@ pub(crate) enum Next {
 }
 
 impl<'a> Run<'a> {
-    /// A run of `entry` that is about to begin and may do so. The context and the table
-    /// of deltas are host addresses.
-    pub(super) fn new(
-        checked: &'a mut Checked,
-        images: &'a [Arc<Image>],
-        (image, lowered): (&'a Image, &'a Lowered),
+    /// Runs of a lowered program that may start. The context and the table of deltas are
+    /// host addresses.
+    pub(in crate::interp) fn new(
+        frames: &'a mut Frames,
+        plan: Plan<'a>,
+        lowered: &'a Lowered,
         (context, deltas): (u64, u64),
-        args: [u64; 5],
-        budget: Budget,
+        is_native: bool,
     ) -> Self {
+        let Plan {
+            images,
+            entry: image,
+            context: context_address,
+            budget,
+        } = plan;
         let mut run = Self {
             host: Host {
                 regs: [0; Reg::COUNT],
-                frame_end: 0,
+                frame_end: frames.rest(),
                 context,
                 deltas,
                 base: 0,
                 limit: 0,
             },
-            images,
-            image,
-            lowered,
-            stack: &mut checked.stack,
-            frames: SmallVec::new(),
-            budget,
-            executed: 0,
-            tail_calls: 0,
-            context_address: args[0],
-            code: image.threaded(),
-            machine: ptr::null_mut(),
-            floor: 0,
-            end: None,
-            is_native: false,
-            granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
             left: 0,
+            unwind: 0,
             packet: 0,
             pointers: [0; POINTERS],
             known: [0; KNOWN],
+            granted: i64::try_from(budget.0).unwrap_or(i64::MAX),
+            machine: ptr::null_mut(),
+            end: None,
+            images,
+            entry: (image, lowered),
+            way: image
+                .native()
+                .filter(|_| is_native)
+                .map(|n| n.into_function(0)),
+            rest: frames.rest(),
+            image,
+            lowered,
+            code: image.threaded(),
+            frames,
+            levels: Vec::new(),
+            lends: false,
+            is_native,
+            budget,
+            executed: 0,
+            tail_calls: 0,
+            context_address,
+            floor: 0,
         };
         run.set_limit();
         run
     }
 
-    /// Runs it.
-    pub(super) fn finish(
-        mut self,
-        machine: &mut Machine,
-        args: [u64; 5],
-    ) -> Result<Finished, Box<Fault>> {
-        self.lowered.read_known(&mut machine.world, &mut self.known);
-        let r0 = self.enter(machine, 0, 0, args)?;
-        Ok(Finished {
+    /// Runs it from the start to its end. It can be started again then; the machine is
+    /// the same each time.
+    #[inline]
+    pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
+        self.tail_calls = 0;
+        self.host.frame_end = self.rest;
+        self.host.regs[1] = self.context_address;
+        if !self.lowered.known().is_empty() {
+            self.lowered.read_known(&mut machine.world, &mut self.known);
+        }
+        self.executed = 0;
+        let result = match self.way {
+            Some(way) => self.execute_native(machine, way),
+            None => self.function(machine, 0, 0, [self.context_address, 0, 0, 0, 0]),
+        };
+        if self.tail_calls != 0 || result.is_err() {
+            self.clean_up(machine, result.is_err());
+        }
+        result.map(|r0| Finished {
             r0,
             insns: self.executed,
         })
     }
 
-    /// Runs a function in a new frame to its end; its r0.
-    fn enter(
+    /// After a run that was led away, or stopped in the middle.
+    #[cold]
+    fn clean_up(&mut self, machine: &mut Machine, is_stopped: bool) {
+        self.set_program(machine, self.entry.0, self.entry.1);
+        if is_stopped {
+            self.levels.clear();
+            self.frames.renew_all(machine);
+        }
+    }
+
+    /// Runs a function of the program in a new frame to its end; its r0. The operation
+    /// at `from` is what asks for it.
+    pub(super) fn function(
         &mut self,
         machine: &mut Machine,
         from: Target,
         function: u16,
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>> {
-        let floor = self.frames.len();
-        let at = self.push(machine, from, function, from)?;
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
-        let result = match self.native() {
-            Some(native) => self.execute_native(native, machine, at),
-            None => self.thread(machine, at, floor),
-        };
-        match result {
-            Ok(r0) => Ok(r0),
-            Err(Stop::Fault(fault)) => Err(fault),
-            Err(Stop::Checked) => self.go_on_checked(machine, floor),
+        if let Some(native) = self.native() {
+            return self.execute_native(machine, native.into_function(function));
         }
+        let at = self.begin(from, function)?;
+        let floor = self.levels.len();
+        self.thread(machine, at, floor)
     }
 
-    /// Makes the frame of a function that the operation at `from` calls; where it
-    /// begins.
-    fn push(
+    /// Lets `f` run something else in the middle of a function, which finds everything
+    /// as it left it.
+    pub(super) fn aside<T>(
         &mut self,
         machine: &mut Machine,
-        from: Target,
-        function: u16,
-        return_to: Target,
-    ) -> Result<Target, Box<Fault>> {
-        let depth = self.frames.len();
-        let lowered = self.lowered;
-        let Some(callee) = lowered.functions().get(usize::from(function)) else {
-            return Err(self.fault(from, FaultKind::OutOfProgram(-1)));
-        };
-        if depth == limits::MAX_CALL_FRAMES {
-            return Err(self.fault(from, FaultKind::Depth(depth)));
-        }
-        let entered = self.stack.enter(machine, depth, &callee.frame_name);
-        let (address, host) = match entered {
-            Ok((address, bytes)) => {
-                clear(bytes, callee.stack, 0);
-                (address, bytes.host_address())
-            }
-            Err(full) => return Err(self.fault(from, full.into())),
-        };
-        let slot = |op| i64::from(lowered.pc(op).0);
-        self.frames.push(Level {
-            frame: Frame::new(
-                i64::from(callee.start.0),
-                slot(from),
-                slot(return_to),
-                self.image,
-                &self.host.regs,
-            ),
-            lowered,
-            return_to,
-            frame_end: self.host.frame_end,
-            clean: callee.stack,
-        });
-        self.host.regs[Reg::FP.number() as usize] = address.plus(limits::STACK_SIZE as u64);
-        self.host.frame_end = host + limits::STACK_SIZE as u64;
-        Ok(callee.entry)
-    }
-
-    /// A call of a function by the operation at `at`.
-    pub(crate) fn call(
-        &mut self,
-        machine: &mut Machine,
-        at: Target,
-        function: u16,
-    ) -> Result<Target, Stop> {
-        Ok(self.push(machine, at, function, at + 1)?)
-    }
-
-    /// The function ends; where its caller goes on, unless that is the run itself or a
-    /// helper.
-    pub(crate) fn exit(&mut self, machine: &mut Machine, floor: usize) -> Option<Target> {
-        let level = self.frames.pop()?;
-        self.stack.leave(machine, self.frames.len());
-        level.frame.restore(&mut self.host.regs);
-        self.set_program(level.frame.caller, level.lowered);
-        self.host.frame_end = level.frame_end;
-        (self.frames.len() > floor).then_some(level.return_to)
+        f: impl FnOnce(&mut Self, &mut Machine) -> T,
+    ) -> T {
+        let [.., r6, r7, r8, r9, r10] = self.host.regs;
+        let (program, frame_end) = ((self.image, self.lowered), self.host.frame_end);
+        let (lends, is_native, unwind) = (self.lends, self.is_native, self.unwind);
+        let result = f(self, machine);
+        let [.., s6, s7, s8, s9, s10] = &mut self.host.regs;
+        [*s6, *s7, *s8, *s9, *s10] = [r6, r7, r8, r9, r10];
+        self.host.frame_end = frame_end;
+        (self.lends, self.is_native, self.unwind) = (lends, is_native, unwind);
+        self.set_program(machine, program.0, program.1);
+        result
     }
 
     /// The machine code of the program that runs now, if it is to be executed.
@@ -259,99 +241,18 @@ impl<'a> Run<'a> {
         self.image.native().filter(|_| self.is_native)
     }
 
-    /// How many frames there are.
-    pub(crate) fn depth(&self) -> usize {
-        self.frames.len()
-    }
-
-    fn set_program(&mut self, image: &'a Image, lowered: &'a Lowered) {
+    pub(super) fn set_program(
+        &mut self,
+        machine: &Machine,
+        image: &'a Image,
+        lowered: &'a Lowered,
+    ) {
         if !ptr::eq(self.image, image) {
             (self.image, self.lowered) = (image, lowered);
             self.code = image.threaded();
             self.set_limit();
-        }
-    }
-
-    /// Whether the frame has loops left; one fewer then.
-    pub(crate) fn may_loop(&mut self) -> bool {
-        match self.frames.last_mut() {
-            Some(level) if level.frame.loops_left > 0 => {
-                level.frame.loops_left -= 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// `bpf_tail_call(ctx, map, index)`.
-    pub(crate) fn tail_call(&mut self, machine: &mut Machine) -> Result<Next, Stop> {
-        let [_, context, map, index, ..] = self.host.regs;
-        let target = machine.tail_call_target(map, index);
-        let image = target.and_then(|program| self.images.get(program.index()));
-        let Some(image) = image.filter(|_| self.tail_calls < limits::MAX_TAIL_CALLS) else {
-            return Ok(Next::Follow);
-        };
-        self.tail_calls += 1;
-        let lowered = image
-            .lowered()
-            .filter(|lowered| lowered.may_start(machine, context).is_some());
-        let Some(lowered) = lowered else {
-            self.image = image;
-            return Err(Stop::Checked);
-        };
-        self.set_program(image, lowered);
-        self.see_pointers(machine);
-        lowered.read_known(&mut machine.world, &mut self.known);
-        let needs = lowered.functions().first().map_or(0, |main| main.stack);
-        self.clean(needs);
-        Ok(Next::Goto(0))
-    }
-
-    /// Makes the frame's bytes zero that only the program needs that it was left to.
-    fn clean(&mut self, stack: u16) {
-        let depth = self.frames.len().saturating_sub(1);
-        if let Some(level) = self.frames.last_mut()
-            && let Some(bytes) = self.stack.bytes(depth)
-            && level.clean < stack
-        {
-            clear(bytes, stack, level.clean);
-            level.clean = stack;
-        }
-    }
-
-    /// Goes on in the checked interpreter at the start of the image.
-    pub(crate) fn go_on_checked(
-        &mut self,
-        machine: &mut Machine,
-        floor: usize,
-    ) -> Result<u64, Box<Fault>> {
-        // It may touch all of its frame.
-        self.clean(u16::try_from(limits::STACK_SIZE).unwrap_or(u16::MAX));
-        let mut run = checked::Run {
-            watch: None,
-            images: self.images,
-            image: self.image,
-            stack: &mut *self.stack,
-            regs: self.host.regs,
-            frames: self.frames.iter().map(|l| l.frame.clone()).collect(),
-            budget: self.budget,
-            executed: self.executed,
-            tail_calls: self.tail_calls,
-        };
-        let result = run.execute(machine, 0, floor);
-        let (regs, executed, tail_calls) = (run.regs, run.executed, run.tail_calls);
-        drop(run);
-        (self.host.regs, self.executed, self.tail_calls) = (regs, executed, tail_calls);
-        // Its frames are gone: those of who called back are left.
-        let kept = self.frames.get(floor);
-        let kept = kept.map(|level| (level.frame.caller, level.lowered, level.frame_end));
-        if let Some((image, lowered, frame_end)) = kept {
-            self.set_program(image, lowered);
-            self.host.frame_end = frame_end;
             self.see_pointers(machine);
         }
-        self.frames.truncate(floor);
-        result
     }
 
     /// A call of a helper by the operation at `at`.
@@ -361,40 +262,49 @@ impl<'a> Run<'a> {
         at: Target,
         helper: u16,
     ) -> Result<(), Stop> {
-        let Some(helper) = self.lowered.helpers().get(usize::from(helper)).copied() else {
-            return Err(self.fault(at, FaultKind::OutOfProgram(-1)).into());
-        };
         let [_, r1, r2, r3, r4, r5, ..] = self.host.regs;
+        self.host.regs[0] = self.helper(machine, at, helper, [r1, r2, r3, r4, r5])?;
+        Ok(())
+    }
+
+    /// The same with these arguments; its r0.
+    #[inline]
+    pub(crate) fn helper(
+        &mut self,
+        machine: &mut Machine,
+        at: Target,
+        helper: u16,
+        args: [u64; 5],
+    ) -> Result<u64, Stop> {
+        let Some(helper) = self.lowered.helpers().get(usize::from(helper)).copied() else {
+            return Err(self.fault(at, FaultKind::OutOfProgram(-1)));
+        };
         let mut call = Call {
             machine,
-            args: [r1, r2, r3, r4, r5],
+            args,
             engine: &mut Engine { run: self, at },
         };
         let result = match helper.body {
             Some(body) => body(&mut call),
             None => helpers::call(helper.id, &mut call),
         };
-        match result {
-            Ok(r0) => {
-                self.host.regs[0] = r0;
-                if self.is_native && helper.changes_packet {
-                    self.see_pointers(machine);
-                }
-                Ok(())
-            }
-            // What happened in a callback is told as it is, with its own place.
-            Err(HelperProblem::Callback(fault)) => Err(fault.into()),
-            Err(problem) => {
-                let helper = helper.id;
-                Err(self.fault(at, FaultKind::Helper { helper, problem }).into())
-            }
+        if self.is_native && helper.changes_packet {
+            self.see_pointers(machine);
         }
+        result.map_err(|problem| match problem {
+            // What happened in a callback is told as it is, with its own place.
+            HelperProblem::Callback(fault) => fault,
+            problem => {
+                let helper = helper.id;
+                self.fault(at, FaultKind::Helper { helper, problem })
+            }
+        })
     }
 
     /// Counts an instruction.
     pub(super) fn count(&mut self, at: Target) -> Result<(), Stop> {
         if self.executed >= self.budget.0 {
-            return Err(self.fault(at, FaultKind::Budget(self.budget.0)).into());
+            return Err(self.fault(at, FaultKind::Budget(self.budget.0)));
         }
         self.executed += 1;
         Ok(())
@@ -404,19 +314,6 @@ impl<'a> Run<'a> {
     #[cold]
     pub(super) fn fault(&self, at: Target, kind: FaultKind) -> Box<Fault> {
         self.image.fault(self.lowered.pc(at), kind)
-    }
-}
-
-/// Makes the bytes of a frame zero that lie between so many below its end and so many.
-fn clear(bytes: &SharedBytes, from: u16, to: u16) {
-    let end = limits::STACK_SIZE;
-    let (from, to) = (
-        end - usize::from(from).min(end),
-        end - usize::from(to).min(end),
-    );
-    for at in (from..to).step_by(8) {
-        // In bounds: a frame is that large.
-        let _ = bytes.store(at, 8, 0);
     }
 }
 
@@ -433,13 +330,19 @@ impl Callbacks for Engine<'_, '_> {
         function: u64,
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>> {
-        let run = &mut *self.run;
+        let (run, at) = (&mut *self.run, self.at);
         let slot = run.image.function_at(function);
         let start = slot.and_then(|slot| u32::try_from(slot).ok()).map(Pc);
         let Some(function) = start.and_then(|start| run.lowered.function_at(start)) else {
             let kind = FaultKind::NoFunction(machine.pointer(function));
-            return Err(run.fault(self.at, kind));
+            return Err(run.fault(at, kind));
         };
-        run.enter(machine, self.at, function, args)
+        let depth = run.depth();
+        if depth >= MAX_CALL_FRAMES {
+            return Err(run.fault(at, FaultKind::Depth(depth)));
+        }
+        run.aside(machine, |run, machine| {
+            run.function(machine, at, function, args)
+        })
     }
 }

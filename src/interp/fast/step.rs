@@ -2,13 +2,15 @@
 
 #![allow(unsafe_code)] // accesses that the verifier proved to be in bounds
 
+use std::sync::atomic::{Ordering, fence};
+
 use smallvec::SmallVec;
 
 use super::super::operations::packet_number;
 use super::memory::{load_own, load_shared, read_shared, store_own, store_shared, update};
 use super::run::{Next, Run, Stop};
 use crate::isa::{AtomicOp, Operand, Reg, Size, Width, low32, movsx, neg, sign_extend32};
-use crate::lower::{CPU, Keys, Op, Place, Target};
+use crate::lower::{CPU, Keys, Op, Order, Place, Target};
 use crate::spec::helpers::id;
 use crate::vm::{FaultKind, HelperProblem, Machine};
 
@@ -33,7 +35,7 @@ impl Run<'_> {
         let mut at = at;
         loop {
             let Some(&op) = self.lowered.ops().get(at as usize) else {
-                return Err(self.fault(at, FaultKind::OutOfProgram(-1)).into());
+                return Err(self.fault(at, FaultKind::OutOfProgram(-1)));
             };
             self.count(at)?;
             at = match self.step(machine, at, op)? {
@@ -67,12 +69,16 @@ impl Run<'_> {
             Op::Neg { width, dst } => self.set(dst, neg(width, self.reg(dst))),
             Op::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
             Op::LoadImm { dst, value } => self.set(dst, value),
-            // On the machine that BPF programs ran on first, loads acquire and stores
-            // release; one thread sees no difference.
             Op::Load {
-                size, dst, place, ..
+                size,
+                dst,
+                place,
+                order,
             } => {
                 let value = self.load(machine, at, place, size)?;
+                if order == Order::Acquire {
+                    fence(Ordering::Acquire);
+                }
                 self.set(dst, value);
             }
             Op::LoadSx { from, dst, place } => {
@@ -84,8 +90,16 @@ impl Run<'_> {
                 self.set(dst, value);
             }
             Op::Store {
-                size, place, src, ..
-            } => self.store(machine, at, place, size, self.operand(src))?,
+                size,
+                place,
+                src,
+                order,
+            } => {
+                if order == Order::Release {
+                    fence(Ordering::Release);
+                }
+                self.store(machine, at, place, size, self.operand(src))?;
+            }
             Op::Atomic {
                 op,
                 width,
@@ -129,7 +143,7 @@ impl Run<'_> {
                 self.set(Reg::R0, value.copied().unwrap_or_default());
             }
             Op::CallFunction { function } => {
-                return Ok(Next::Goto(self.call(machine, at, function)?));
+                return Ok(Next::Goto(self.call(at, function)?));
             }
             Op::TailCall => return self.tail_call(machine),
             Op::Exit => return Ok(Next::Exit),
@@ -204,7 +218,7 @@ impl Run<'_> {
             Host::Shared(host) => Ok(unsafe { load_shared(host, size) }),
             Host::Judged(address) => {
                 let loaded = machine.space.load(address, size.bytes().into());
-                loaded.map_err(|fault| self.fault(at, fault.into()).into())
+                loaded.map_err(|fault| self.fault(at, fault.into()))
             }
         }
     }
@@ -224,7 +238,7 @@ impl Run<'_> {
             Host::Shared(host) => unsafe { store_shared(host, size, value) },
             Host::Judged(address) => {
                 let stored = machine.space.store(address, size.bytes().into(), value);
-                return stored.map_err(|fault| self.fault(at, fault.into()).into());
+                return stored.map_err(|fault| self.fault(at, fault.into()));
             }
         }
         Ok(())
@@ -251,7 +265,7 @@ impl Run<'_> {
         let new = |old| op.eval(width, old, source, expected);
         let size = width.size().bytes().into();
         let updated = machine.space.update(self.address(place), size, new);
-        updated.map_err(|fault| self.fault(at, fault.into()).into())
+        updated.map_err(|fault| self.fault(at, fault.into()))
     }
 
     /// What is found under the key at a place.
@@ -297,7 +311,7 @@ impl Run<'_> {
     ) -> Result<u64, Stop> {
         let address = self.context_address.wrapping_add(off.into());
         let loaded = machine.space.load(address, size.bytes().into());
-        loaded.map_err(|fault| self.fault(at, fault.into()).into())
+        loaded.map_err(|fault| self.fault(at, fault.into()))
     }
 
     /// A legacy packet load.

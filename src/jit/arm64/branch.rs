@@ -4,10 +4,12 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::alu::is_logical;
 use super::emitter::{Emitter, asm, by_width, halves};
-use super::regs::{RIGHT, host};
+use super::labels::Stub;
+use super::regs::{FIRST, FRAME, Host, RIGHT, host};
+use crate::interp::in_head;
 use crate::isa::{JumpOp, Operand, Reg, Width, sign_extend32};
-use crate::jit::labels::Stub;
 use crate::lower::Target;
+use crate::spec::limits::STACK_SIZE;
 
 /// What was compared, for a branch that depends on it.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +17,28 @@ enum Compared {
     /// The flags say what came of it.
     Flags,
     /// A register with zero.
-    Zero(Width, Reg),
+    Zero(Width, Host),
+}
+
+/// Expands a macro with the name of the host's condition that, after a comparison, is
+/// true if what was compared holds as it should.
+macro_rules! on_condition {
+    ($op:expr, $should:expr, $expand:ident) => {
+        match ($op, $should) {
+            (JumpOp::Eq, true) | (JumpOp::Ne, false) => $expand!(eq),
+            (JumpOp::Ne, true) | (JumpOp::Eq, false) => $expand!(ne),
+            (JumpOp::Gt, true) | (JumpOp::Le, false) => $expand!(hi),
+            (JumpOp::Ge, true) | (JumpOp::Lt, false) => $expand!(hs),
+            (JumpOp::Lt, true) | (JumpOp::Ge, false) => $expand!(lo),
+            (JumpOp::Le, true) | (JumpOp::Gt, false) => $expand!(ls),
+            (JumpOp::Sgt, true) | (JumpOp::Sle, false) => $expand!(gt),
+            (JumpOp::Sge, true) | (JumpOp::Slt, false) => $expand!(ge),
+            (JumpOp::Slt, true) | (JumpOp::Sge, false) => $expand!(lt),
+            (JumpOp::Sle, true) | (JumpOp::Sgt, false) => $expand!(le),
+            (JumpOp::Set, true) => $expand!(ne),
+            (JumpOp::Set, false) => $expand!(eq),
+        }
+    };
 }
 
 impl Emitter<'_> {
@@ -38,7 +61,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// On from `from` at `to` if `dst op src` holds, else with the next operation.
+    /// On from `from` at `to` if `dst op src` holds, else with what follows in the code.
     pub(super) fn jump_if(
         &mut self,
         from: Target,
@@ -47,32 +70,71 @@ impl Emitter<'_> {
         (dst, src): (Reg, Operand),
         to: Target,
     ) {
-        let compared = self.compare(op, width, dst, src);
+        self.branch_if(from, (op, true), width, (host(dst), src), to);
+    }
+
+    /// The same if whether it holds is `when`.
+    pub(super) fn branch_if(
+        &mut self,
+        from: Target,
+        (op, when): (JumpOp, bool),
+        width: Width,
+        (left, right): (Host, Operand),
+        to: Target,
+    ) {
+        let compared = match (op, right) {
+            (JumpOp::Eq | JumpOp::Ne, Operand::Imm(0)) => Compared::Zero(width, left),
+            _ => {
+                self.compare(op, width, left, right);
+                Compared::Flags
+            }
+        };
+        self.branch_on(from, (op, when), compared, to);
+    }
+
+    /// On from `from` at `to` if the frame has no loops left, else with the next
+    /// operation.
+    pub(super) fn may_goto(&mut self, from: Target, to: Target) {
+        let left = (STACK_SIZE + in_head!(loops_left)) as u32;
+        asm!(self ; ldr W(FIRST), [X(FRAME), left]);
+        let compared = Compared::Zero(Width::W32, FIRST);
+        self.branch_on(from, (JumpOp::Eq, true), compared, to);
+        asm!(self ; sub WSP(FIRST), WSP(FIRST), 1 ; str W(FIRST), [X(FRAME), left]);
+    }
+
+    /// On from `from` at `to` if what was compared holds as it should, else with what
+    /// follows in the code.
+    fn branch_on(
+        &mut self,
+        from: Target,
+        (op, when): (JumpOp, bool),
+        compared: Compared,
+        to: Target,
+    ) {
         if to > from {
             let label = match self.counts.edge(from, to) {
                 0 if self.reaches(from, to) => self.labels.op(to),
                 _ => self.stub(Stub::Edge { from, to }),
             };
-            self.branch(op, true, compared, label);
+            self.branch(op, when, compared, label);
         } else {
             let next = self.code.new_dynamic_label();
-            self.branch(op, false, compared, next);
+            self.branch(op, !when, compared, next);
             self.jump(from, to);
             asm!(self ; =>next);
         }
     }
 
-    fn compare(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) -> Compared {
-        let left = host(dst);
-        match (op, src) {
-            (JumpOp::Eq | JumpOp::Ne, Operand::Imm(0)) => return Compared::Zero(width, dst),
+    /// Sets the flags to what comes of a comparison.
+    pub(super) fn compare(&mut self, op: JumpOp, width: Width, left: Host, right: Operand) {
+        match (op, right) {
             (JumpOp::Set, Operand::Imm(imm)) if is_logical(width, imm) => match width {
                 Width::W64 => asm!(self ; tst X(left), sign_extend32(imm)),
                 Width::W32 => asm!(self ; tst W(left), imm.cast_unsigned()),
             },
-            (JumpOp::Set, src) => {
-                let src = self.operand(src, width, RIGHT);
-                by_width!(self, width, tst, left, src);
+            (JumpOp::Set, right) => {
+                let right = self.operand(right, width, RIGHT);
+                by_width!(self, width, tst, left, right);
             }
             (_, Operand::Imm(imm)) => match (halves(imm.unsigned_abs().into()), imm < 0, width) {
                 (Some((low, 0)), false, Width::W64) => asm!(self ; cmp XSP(left), low),
@@ -81,19 +143,17 @@ impl Emitter<'_> {
                 (Some((low, 0)), true, Width::W64) => asm!(self ; cmn XSP(left), low),
                 (Some((low, 0)), true, Width::W32) => asm!(self ; cmn WSP(left), low),
                 _ => {
-                    let src = self.operand(src, width, RIGHT);
-                    by_width!(self, width, cmp, left, src);
+                    let right = self.operand(right, width, RIGHT);
+                    by_width!(self, width, cmp, left, right);
                 }
             },
-            (_, Operand::Reg(src)) => by_width!(self, width, cmp, left, host(src)),
+            (_, Operand::Reg(right)) => by_width!(self, width, cmp, left, host(right)),
         }
-        Compared::Flags
     }
 
     /// Goes to the label if, after the comparison, `op` holds as it `should`.
     fn branch(&mut self, op: JumpOp, should: bool, compared: Compared, to: DynamicLabel) {
         if let Compared::Zero(width, reg) = compared {
-            let reg = host(reg);
             return match (width, (op == JumpOp::Eq) == should) {
                 (Width::W64, true) => asm!(self ; cbz X(reg), =>to),
                 (Width::W32, true) => asm!(self ; cbz W(reg), =>to),
@@ -101,19 +161,21 @@ impl Emitter<'_> {
                 (Width::W32, false) => asm!(self ; cbnz W(reg), =>to),
             };
         }
-        match (op, should) {
-            (JumpOp::Eq, true) | (JumpOp::Ne, false) => asm!(self ; b.eq =>to),
-            (JumpOp::Ne, true) | (JumpOp::Eq, false) => asm!(self ; b.ne =>to),
-            (JumpOp::Gt, true) | (JumpOp::Le, false) => asm!(self ; b.hi =>to),
-            (JumpOp::Ge, true) | (JumpOp::Lt, false) => asm!(self ; b.hs =>to),
-            (JumpOp::Lt, true) | (JumpOp::Ge, false) => asm!(self ; b.lo =>to),
-            (JumpOp::Le, true) | (JumpOp::Gt, false) => asm!(self ; b.ls =>to),
-            (JumpOp::Sgt, true) | (JumpOp::Sle, false) => asm!(self ; b.gt =>to),
-            (JumpOp::Sge, true) | (JumpOp::Slt, false) => asm!(self ; b.ge =>to),
-            (JumpOp::Slt, true) | (JumpOp::Sge, false) => asm!(self ; b.lt =>to),
-            (JumpOp::Sle, true) | (JumpOp::Sgt, false) => asm!(self ; b.le =>to),
-            (JumpOp::Set, true) => asm!(self ; b.ne =>to),
-            (JumpOp::Set, false) => asm!(self ; b.eq =>to),
+        macro_rules! branch {
+            ($condition:ident) => {
+                asm!(self ; b.$condition =>to)
+            };
         }
+        on_condition!(op, should, branch);
+    }
+
+    /// `dst = yes` if, after the comparison, `op` holds, else `no`.
+    pub(super) fn choose(&mut self, op: JumpOp, dst: Host, yes: Host, no: Host) {
+        macro_rules! choose {
+            ($condition:ident) => {
+                asm!(self ; csel X(dst), X(yes), X(no), $condition)
+            };
+        }
+        on_condition!(op, true, choose);
     }
 }

@@ -3,14 +3,15 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
+use super::labels::Stub;
 use super::memory::field;
-use super::regs::{FIRST, LEFT, RUN, SECOND, SHARED, SHARED_TOO, X0, X1, X2, host};
+use super::regs::{FIRST, FRAME, LEFT, RUN, SECOND, SHARED, SHARED_TOO, X0, X1, X2, host};
 use crate::interp::POINTERS;
 use crate::isa::{Reg, Size};
-use crate::jit::labels::Stub;
 use crate::jit::layout;
-use crate::jit::runtime::{ENDS, FOLLOW, GO_TO, shims};
+use crate::jit::runtime::{AWAY, ON, shims};
 use crate::lower::{Op, Target};
+use crate::spec::limits::STACK_SIZE;
 
 /// The registers that a call may change.
 const SCRATCH: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
@@ -68,11 +69,18 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tells the run how many instructions are left, which the register says with
-    /// `phase` taken from it.
+    /// Tells the run where the frame is, and how many instructions are left, which the
+    /// register says with `phase` taken from it.
     pub(super) fn tell_left(&mut self, phase: i32) {
         self.add(SECOND, LEFT, -i64::from(phase));
         self.store_to(SECOND, field(layout::LEFT));
+        self.tell_frame();
+    }
+
+    /// Tells the run where the frame is.
+    fn tell_frame(&mut self) {
+        self.add(SECOND, FRAME, STACK_SIZE as i64);
+        self.store_to(SECOND, field(layout::FRAME_END));
     }
 
     /// The opposite.
@@ -81,17 +89,18 @@ impl Emitter<'_> {
         self.add(LEFT, LEFT, phase.into());
     }
 
-    /// The interpreter goes on before an operation if few instructions are left.
-    pub(super) fn look(&mut self, at: Target) {
+    /// The interpreter goes on before an operation if few instructions are left, as the
+    /// flags say.
+    pub(super) fn bail_if_few(&mut self, at: Target) {
         let bail = self.stub(Stub::Bail(at));
-        asm!(self ; tst X(LEFT), X(LEFT) ; b.mi =>bail);
+        asm!(self ; b.mi =>bail);
     }
 
     /// After a call that may have used up instructions. The next operation's phase
     /// holds from here on.
     fn look_after(&mut self, at: Target) {
-        self.hear_left(self.counts.before(at + 1));
-        self.look(at + 1);
+        self.take_and_look(-self.counts.before(at + 1));
+        self.bail_if_few(at + 1);
     }
 
     /// The first two arguments of what machine code calls.
@@ -126,36 +135,27 @@ impl Emitter<'_> {
         asm!(self ; cbz X(FIRST), =>judged ; mov X(dst), X(FIRST));
     }
 
-    /// A call of a helper.
+    /// A call of a helper: what it gets is where the host has its arguments.
     pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
-        self.spill(&Reg::ARGUMENTS);
         self.tell_left(self.counts.during(at));
-        self.run_and(at);
-        self.constant(X2, helper.into());
+        asm!(self ; mov x5, X(RUN));
+        self.constant(6, at.into());
+        self.constant(7, helper.into());
         self.call_host(shims::helper as *const () as usize);
         let stop = self.stop();
-        asm!(self ; cbnz W(X0), =>stop);
-        self.reload(&[Reg::R0]);
+        asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0));
+        self.hear_left(0);
         self.look_after(at);
     }
 
     /// A call of a function.
     pub(super) fn call_function(&mut self, at: Target, function: u16) {
-        let Some(callee) = self.labels.function(function) else {
+        let entry = self.lowered.functions().get(usize::from(function));
+        let (Some(callee), Some(entry)) = (self.labels.function(function), entry) else {
             return;
         };
-        self.spill(&Reg::ARGUMENTS);
-        self.tell_left(self.counts.during(at));
-        self.run_and(at);
-        self.constant(X2, function.into());
-        self.call_host(shims::enter as *const () as usize);
-        let stop = self.stop();
-        asm!(self
-            ; cbnz W(X0), =>stop
-            ; bl =>callee
-            ; cbnz W(X0), =>stop
-        );
-        self.reload(&[Reg::R0]);
+        self.take(self.counts.edge(at, entry.entry));
+        asm!(self ; bl =>callee);
         self.look_after(at);
     }
 
@@ -164,13 +164,16 @@ impl Emitter<'_> {
         self.spill(&SCRATCH);
         self.tell_left(self.counts.during(at));
         self.run_and(at);
+        self.constant(X2, self.is_main.into());
         self.call_host(shims::tail_call as *const () as usize);
-        let (back, follow) = (self.labels.ends.back, self.code.new_dynamic_label());
-        let there = self.code.new_dynamic_label();
+        let (back, stop) = (self.labels.ends.back, self.stop());
+        let (follow, there) = (self.code.new_dynamic_label(), self.code.new_dynamic_label());
         asm!(self
-            ; cmp XSP(X0), FOLLOW as u32
+            ; cmp XSP(X1), ON as u32
             ; b.eq =>follow
             ; b.hi =>there
+            ; cbnz X(X1), =>stop
+            ; mov X(host(Reg::R0)), X(X0)
             ; b =>back
             ; =>there
             ; mov X(SHARED), X(X0)
@@ -178,6 +181,7 @@ impl Emitter<'_> {
         self.restore();
         asm!(self ; br X(SHARED) ; =>follow);
         self.reload(&SCRATCH);
+        self.hear_left(0);
         self.look_after(at);
     }
 
@@ -194,6 +198,7 @@ impl Emitter<'_> {
             ; sub X(SECOND), X(LEFT), X(SHARED_TOO)
         );
         self.store_to(SECOND, field(layout::LEFT));
+        self.tell_frame();
         self.spill(&WRITABLE);
         asm!(self ; mov X(X0), X(RUN) ; mov W(X1), W(SHARED));
         self.call_host(shims::step as *const () as usize);
@@ -217,13 +222,11 @@ impl Emitter<'_> {
         asm!(self ; bl =>step);
         let follow = self.code.new_dynamic_label();
         match self.lowered.ops().get(at as usize) {
-            Some(&Op::MayGoto { target }) => {
-                asm!(self ; cmp WSP(SHARED), GO_TO ; b.ne =>follow);
-                self.jump(at, target);
-            }
             Some(Op::LoadPacket { .. }) => {
                 let leave = self.labels.ends.leave;
-                asm!(self ; cmp WSP(SHARED), ENDS ; b.ne =>follow ; b =>leave);
+                asm!(self ; cmp WSP(SHARED), AWAY as u32 ; b.ne =>follow);
+                self.take(self.counts.during(at));
+                asm!(self ; b =>leave);
             }
             _ => {
                 let stop = self.stop();

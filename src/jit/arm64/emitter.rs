@@ -8,12 +8,13 @@ use dynasmrt::aarch64::{
     Aarch64Relocation, encode_logical_immediate_32bit, encode_logical_immediate_64bit,
 };
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
+use smallvec::SmallVec;
 
 use super::features::Features;
+use super::labels::{Labels, Stub};
 use super::regs::{CONSTANT, Host, LEFT, ZERO, host};
 use crate::isa::{Operand, Width, sign_extend32};
 use crate::jit::count::Counts;
-use crate::jit::labels::{Labels, Stub};
 use crate::lower::{Lowered, Target};
 
 /// Instructions into an emitter's code.
@@ -41,7 +42,7 @@ const REACH: usize = 1 << 20;
 /// The most code that stands for one operation, in bytes, with what of it is put off.
 const MOST_OF_OP: usize = 256;
 /// The most code that is put off at once, in bytes.
-const MOST_OF_STUB: usize = 128;
+const MOST_OF_STUB: usize = 256;
 
 /// A program's code in the making.
 pub(super) struct Emitter<'a> {
@@ -55,6 +56,17 @@ pub(super) struct Emitter<'a> {
     pub offsets: Vec<usize>,
     /// The code that all steps of the interpreter share.
     pub step: DynamicLabel,
+    /// Where code comes back to that was entered from Rust.
+    pub way_back: DynamicLabel,
+    /// Where the main program begins in a frame that was another one's.
+    pub in_place: DynamicLabel,
+    /// Whether the function under way is the main program, and whether it lends its frame.
+    pub is_main: bool,
+    pub lends: bool,
+    /// Whether it asks for what r10 holds.
+    pub has_number: bool,
+    /// Host registers that it keeps for its caller.
+    pub kept: SmallVec<[Host; 5]>,
     /// Where the oldest branch is to what is put off.
     oldest: Option<usize>,
     /// Leads to where the run stops.
@@ -64,11 +76,18 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(super) fn new(lowered: &'a Lowered, counts: &'a Counts, features: Features) -> Self {
         let mut code = VecAssembler::new(0);
+        let labels = Labels::new(&mut code, lowered);
         Self {
             lowered,
             counts,
             features,
-            labels: Labels::new(&mut code, lowered),
+            way_back: code.new_dynamic_label(),
+            in_place: code.new_dynamic_label(),
+            is_main: false,
+            lends: false,
+            has_number: false,
+            kept: SmallVec::new(),
+            labels,
             offsets: Vec::with_capacity(lowered.ops().len()),
             step: code.new_dynamic_label(),
             oldest: None,
@@ -231,8 +250,9 @@ impl<'a> Emitter<'a> {
 
     /// The same; the flags say whether few are left.
     pub(super) fn take_and_look(&mut self, n: i32) {
-        match u32::try_from(n) {
-            Ok(n @ 1..0x1000) => asm!(self ; subs X(LEFT), XSP(LEFT), n),
+        match (n, n.unsigned_abs()) {
+            (1.., size @ 1..0x1000) => asm!(self ; subs X(LEFT), XSP(LEFT), size),
+            (_, size @ 1..0x1000) => asm!(self ; adds X(LEFT), XSP(LEFT), size),
             _ => {
                 self.take(n);
                 asm!(self ; tst X(LEFT), X(LEFT));

@@ -4,76 +4,183 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::call::WRITABLE;
 use super::emitter::{Emitter, asm};
-use super::memory::field;
-use super::regs::{CONTEXT, DELTAS, FRAME, LEFT, RUN, X0, X1, host};
-use crate::interp::{DONE, STOPPED};
-use crate::isa::Reg;
-use crate::jit::labels::{Ends, Stub};
+use super::labels::{Ends, Stub};
+use super::memory::{At, Off, field};
+use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
+use crate::interp::{STRIDE, in_head};
+use crate::isa::{Reg, RegSet};
+use crate::jit::emitted::Ways;
 use crate::jit::layout;
 use crate::jit::runtime::shims;
-use crate::lower::{Function, Target};
-use crate::spec::limits::STACK_SIZE;
+use crate::lower::{Function, Op, Target, effect};
+use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 
 impl Emitter<'_> {
-    /// The way from Rust into a function: the run and the function are its arguments.
-    pub(super) fn trampoline(&mut self) {
-        asm!(self
-            ; stp x29, x30, [sp, -48]!
-            ; mov x29, sp
-            ; stp X(RUN), X(LEFT), [sp, 16]
-            ; stp X(CONTEXT), X(DELTAS), [sp, 32]
-            ; mov X(RUN), X(X0)
-        );
-        self.load_from(CONTEXT, field(layout::CONTEXT));
-        self.load_from(DELTAS, field(layout::DELTAS));
-        asm!(self
-            ; blr X(X1)
-            ; ldp X(CONTEXT), X(DELTAS), [sp, 32]
-            ; ldp X(RUN), X(LEFT), [sp, 16]
-            ; ldp x29, x30, [sp], 48
-            ; ret
-        );
-    }
-
-    /// The start of a function, whose frame was made.
-    pub(super) fn enter(&mut self, function: &Function) {
-        self.labels.ends = Ends::new(&mut self.code);
-        asm!(self ; stp x29, x30, [sp, -64]! ; mov x29, sp);
-        for (first, second, at) in SAVED {
+    /// The ways from Rust, or from another program, into functions: where they are. The
+    /// run and the function are their arguments.
+    pub(super) fn ways_in(&mut self, main: &Function) -> Ways<usize> {
+        let before = self.counts.before(main.entry);
+        let function = self.offset();
+        self.survey(main, true);
+        asm!(self ; stp x29, x30, [sp, -112]! ; mov x29, sp);
+        for (first, second, at) in KEPT {
             asm!(self ; stp X(first), X(second), [sp, at]);
         }
+        asm!(self ; mov X(RUN), X(X0) ; mov X(SHARED), X(X1));
+        self.load_from(FIRST, field(layout::UNWIND));
+        asm!(self ; str X(FIRST), [sp, 96] ; mov XSP(FIRST), sp);
+        self.store_to(FIRST, field(layout::UNWIND));
+        self.load_from(CONTEXT, field(layout::CONTEXT));
+        self.load_from(DELTAS, field(layout::DELTAS));
         self.load_from(FRAME, field(layout::FRAME_END));
         self.add(FRAME, FRAME, -(STACK_SIZE as i64));
         self.reload(&Reg::ARGUMENTS);
-        self.reload(&[Reg::R10]);
-        self.hear_left(self.counts.before(function.entry));
-        self.look(function.entry);
-    }
-
-    /// Gives the caller its registers back.
-    pub(super) fn restore(&mut self) {
-        for (first, second, at) in SAVED {
+        self.hear_left(before);
+        let back = self.way_back;
+        asm!(self ; blr X(SHARED) ; =>back);
+        self.store_to(LEFT, field(layout::LEFT));
+        asm!(self ; mov X(X0), X(host(Reg::R0)) ; ldr X(FIRST), [sp, 96]);
+        self.store_to(FIRST, field(layout::UNWIND));
+        for (first, second, at) in KEPT {
             asm!(self ; ldp X(first), X(second), [sp, at]);
         }
-        asm!(self ; ldp x29, x30, [sp], 64);
+        asm!(self ; ldp x29, x30, [sp], 112 ; ret);
+
+        let tail = self.offset();
+        self.reload(&[Reg::R1]);
+        self.hear_left(before);
+        self.make_frame();
+        let in_place = self.in_place;
+        asm!(self ; b =>in_place);
+        Ways {
+            function,
+            main: function,
+            tail,
+        }
+    }
+
+    /// Looks at a function that is to be entered: what it has to keep for its caller.
+    fn survey(&mut self, function: &Function, is_main: bool) {
+        (self.is_main, self.lends) = (is_main, function.lends);
+        let effects = self.lowered.ops_of(function).iter().map(|op| effect(*op));
+        let (reads, writes) = effects.fold((RegSet::EMPTY, RegSet::EMPTY), |(r, w), effect| {
+            (r.union(effect.reads), w.union(effect.writes))
+        });
+        self.has_number = reads.contains(Reg::R10);
+        self.kept.clear();
+        // The way into the main program has its caller's.
+        if !is_main {
+            let written = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+            let written = written.into_iter().filter(|reg| writes.contains(*reg));
+            let number = self.has_number.then_some(Reg::R10);
+            self.kept.extend(written.chain(number).map(host));
+        }
+    }
+
+    /// The start of a function.
+    pub(super) fn enter(&mut self, function: &Function, is_main: bool) {
+        self.labels.ends = Ends::new(&mut self.code);
+        self.survey(function, is_main);
+        self.make_frame();
+        for &(from, to) in &function.zeroed {
+            let (mut at, to) = (start_of(from), start_of(to));
+            while at + 16 <= to {
+                asm!(self ; stp xzr, xzr, [X(FRAME), at]);
+                at += 16;
+            }
+            if at < to {
+                asm!(self ; str xzr, [X(FRAME), at.cast_unsigned()]);
+            }
+        }
+        let ops = self.lowered.ops_of(function);
+        if ops.contains(&Op::TailCall) {
+            self.set_head(in_head!(clean), function.stack.into());
+        }
+        if is_main {
+            let in_place = self.in_place;
+            asm!(self ; =>in_place);
+        }
+        if ops.iter().any(|op| matches!(op, Op::MayGoto { .. })) {
+            self.set_head(in_head!(loops_left), MAX_MAY_GOTO);
+        }
+        asm!(self ; tst X(LEFT), X(LEFT));
+        self.bail_if_few(function.entry);
+    }
+
+    /// Keeps what the caller wants back, and moves on to the next frame.
+    fn make_frame(&mut self) {
+        let size = self.kept_bytes();
+        asm!(self ; stp x29, x30, [sp, -size]! ; mov x29, sp);
+        for (regs, at) in self.kept.clone().chunks(2).zip((16..).step_by(16)) {
+            match *regs {
+                [first, second] => asm!(self ; stp X(first), X(second), [sp, at]),
+                [one] => asm!(self ; str X(one), [sp, at.cast_unsigned()]),
+                _ => {}
+            }
+        }
+        self.add(FRAME, FRAME, -(STRIDE as i64));
+        if self.has_number {
+            self.load_from(host(Reg::R10), head(in_head!(number)));
+        }
+    }
+
+    /// How much of the host's stack a function takes, a multiple of 16.
+    fn kept_bytes(&self) -> i32 {
+        16 + 16 * self.kept.len().div_ceil(2) as i32
+    }
+
+    /// Sets a number of the frame's head.
+    fn set_head(&mut self, at: usize, value: u32) {
+        self.constant(FIRST, value.into());
+        asm!(self ; str W(FIRST), [X(FRAME), (STACK_SIZE + at) as u32]);
+    }
+
+    /// Gives the caller its registers and its frame back.
+    pub(super) fn restore(&mut self) {
+        for (regs, at) in self.kept.clone().chunks(2).zip((16..).step_by(16)) {
+            match *regs {
+                [first, second] => asm!(self ; ldp X(first), X(second), [sp, at]),
+                [one] => asm!(self ; ldr X(one), [sp, at.cast_unsigned()]),
+                _ => {}
+            }
+        }
+        self.add(FRAME, FRAME, STRIDE as i64);
+        let size = self.kept_bytes();
+        asm!(self ; ldp x29, x30, [sp], size);
     }
 
     /// `exit`.
     pub(super) fn exit(&mut self, at: Target) {
-        self.spill(&[Reg::R0]);
-        self.tell_left(self.counts.during(at));
-        let leave = self.labels.ends.leave;
-        asm!(self ; b =>leave);
+        self.take(self.counts.during(at));
+        if self.lends {
+            let leave = self.labels.ends.leave;
+            asm!(self ; b =>leave);
+        } else {
+            self.restore();
+            asm!(self ; ret);
+        }
     }
 
     /// The ends of a function, and what was put off.
     pub(super) fn finish(&mut self) {
         let Ends { leave, back, stop } = self.labels.ends;
-        asm!(self ; =>leave ; mov X(X0), X(RUN));
-        self.call_host(shims::leave as *const () as usize);
-        asm!(self ; movz W(X0), DONE ; =>back);
+        asm!(self ; =>leave);
+        if self.lends {
+            self.tell_left(0);
+            asm!(self ; mov X(X0), X(RUN) ; mov X(X1), X(host(Reg::R0)));
+            self.call_host(shims::leave as *const () as usize);
+            asm!(self ; mov X(host(Reg::R0)), X(X0));
+        } else {
+            self.store_to(LEFT, field(layout::LEFT));
+        }
+        asm!(self ; =>back);
+        self.load_from(LEFT, field(layout::LEFT));
         self.restore();
-        asm!(self ; ret ; =>stop ; movz W(X0), STOPPED ; b =>back);
+        let way_back = self.way_back;
+        asm!(self ; ret ; =>stop);
+        self.load_from(LEFT, field(layout::LEFT));
+        self.load_from(FIRST, field(layout::UNWIND));
+        asm!(self ; mov sp, XSP(FIRST) ; b =>way_back);
         self.stubs();
     }
 
@@ -85,6 +192,11 @@ impl Emitter<'_> {
             Stub::Step(at) => {
                 self.step(at);
                 self.follow(at);
+            }
+            Stub::Plain { at, n } => {
+                self.plain(at, n);
+                let next = self.labels.op(at + Target::from(n));
+                asm!(self ; b =>next);
             }
             Stub::Stop => {
                 let stop = self.labels.ends.stop;
@@ -99,8 +211,8 @@ impl Emitter<'_> {
         self.tell_left(self.counts.before(at));
         self.run_and(at);
         self.call_host(shims::finish as *const () as usize);
-        let back = self.labels.ends.back;
-        asm!(self ; b =>back);
+        let (back, stop) = (self.labels.ends.back, self.stop());
+        asm!(self ; cbnz X(X1), =>stop ; mov X(host(Reg::R0)), X(X0) ; b =>back);
     }
 
     /// On after an operation.
@@ -111,9 +223,24 @@ impl Emitter<'_> {
     }
 }
 
-/// What a function keeps for its caller, and where, from the stack pointer on.
-const SAVED: [(u8, u8, i32); 3] = [
-    (host(Reg::R6), host(Reg::R7), 16),
-    (host(Reg::R8), host(Reg::R9), 32),
-    (host(Reg::R10), FRAME, 48),
+/// Where a number of the frame's head is.
+const fn head(at: usize) -> At {
+    At {
+        base: FRAME,
+        off: Off::Imm((STACK_SIZE + at) as i32),
+    }
+}
+
+/// What lies so many bytes below the frame's end, from its start.
+fn start_of(below: u16) -> i32 {
+    STACK_SIZE as i32 - i32::from(below)
+}
+
+/// What Rust wants back as it was, and where the way in keeps it.
+const KEPT: [(u8, u8, i32); 5] = [
+    (19, 20, 16),
+    (21, 22, 32),
+    (23, 24, 48),
+    (25, 26, 64),
+    (27, 28, 80),
 ];

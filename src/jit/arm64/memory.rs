@@ -3,9 +3,9 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
+use super::labels::Stub;
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, RUN, SECOND, THIRD, host};
 use crate::isa::{Operand, Reg, SignedSize, Size, Width};
-use crate::jit::labels::Stub;
 use crate::jit::layout;
 use crate::lower::{Notes, Order, Place, Target};
 use crate::spec::limits::STACK_SIZE;
@@ -79,6 +79,18 @@ impl Emitter<'_> {
     /// The code that finds where the access of the operation `op` goes; none where the
     /// interpreter's step has to do it. The first two spare registers may hold it.
     pub(super) fn place(&mut self, op: Target, place: Place) -> Option<At> {
+        self.place_from(Stub::Step(op), place, None)
+    }
+
+    /// The same with the address of the place in this register, not in the place's own,
+    /// and with what is to be done where it has to be judged.
+    pub(super) fn place_from(
+        &mut self,
+        judged: Stub,
+        place: Place,
+        base: Option<Host>,
+    ) -> Option<At> {
+        let in_register = |reg| base.unwrap_or(host(reg));
         Some(match place {
             Place::Stack { off } => At {
                 base: FRAME,
@@ -93,16 +105,12 @@ impl Emitter<'_> {
                 self.constant(FIRST, delta.wrapping_add_signed(off.into()));
                 At {
                     base: FIRST,
-                    off: Off::Reg(host(base)),
+                    off: Off::Reg(in_register(base)),
                 }
             }
             // A run in machine code has a packet if its program follows packet pointers.
             Place::Packet { base, off } => {
-                let mut address = host(base);
-                if off != 0 {
-                    self.add(FIRST, address, off.into());
-                    address = FIRST;
-                }
+                let address = self.plus(in_register(base), off);
                 self.load_from(SECOND, field(layout::PACKET));
                 At {
                     base: address,
@@ -110,12 +118,8 @@ impl Emitter<'_> {
                 }
             }
             Place::Table { base, off } => {
-                let mut address = host(base);
-                if off != 0 {
-                    self.add(FIRST, address, off.into());
-                    address = FIRST;
-                }
-                let judged = self.stub(Stub::Step(op));
+                let address = self.plus(in_register(base), off);
+                let judged = self.stub(judged);
                 // Bits 40 to 55 of the address say which entry it is.
                 asm!(self
                     ; ubfx X(SECOND), X(address), 40, 16
@@ -129,6 +133,17 @@ impl Emitter<'_> {
             }
             Place::Checked { .. } => return None,
         })
+    }
+
+    /// The register with `base + off`: [`FIRST`] unless it is there already.
+    fn plus(&mut self, base: Host, off: i16) -> Host {
+        match off {
+            0 => base,
+            off => {
+                self.add(FIRST, base, off.into());
+                FIRST
+            }
+        }
     }
 
     /// A register with the address of an access that has to be aligned: where it may

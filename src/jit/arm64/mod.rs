@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `regs` | what the host's registers hold |
 //! | `emitter` | the code so far, constants, what is put off and how far branches reach |
+//! | `labels` | labels, and what is put off |
 //! | `features` | what not every host can do |
 //! | `translate` | from operations to code |
 //! | `alu` | arithmetic |
@@ -11,6 +12,7 @@
 //! | `memory` | places, loads, stores |
 //! | `atomic` | read-modify-write |
 //! | `lookup` | look-ups in maps |
+//! | `fused` | several operations as one |
 //! | `branch` | jumps, and the count of instructions on them |
 //! | `call` | helpers, functions, tail calls, operations without code of their own |
 //! | `frame` | entering and leaving functions |
@@ -38,6 +40,8 @@ mod divide;
 mod emitter;
 mod features;
 mod frame;
+mod fused;
+mod labels;
 mod lookup;
 mod memory;
 mod regs;

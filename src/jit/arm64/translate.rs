@@ -25,14 +25,14 @@ pub(in crate::jit) fn emit(
     }
     let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.labels.ends;
-    emitter.trampoline();
+    let ways = emitter.ways_in(lowered.functions().first()?);
     emitter.shared_step();
     let (mut at, mut entries) = (0, Vec::new());
     for (number, function) in (0..).zip(lowered.functions()) {
         let label = emitter.labels.function(number)?;
         entries.push((function.entry, emitter.offset()));
         asm!(emitter ; =>label);
-        emitter.enter(function);
+        emitter.enter(function, number == 0);
         at = at.max(function.entry);
         while at < function.end {
             emitter.island();
@@ -40,8 +40,18 @@ pub(in crate::jit) fn emit(
             asm!(emitter ; =>label);
             let offset = emitter.offset();
             emitter.offsets.push(offset);
-            emitter.op(at, *ops.get(at as usize)?);
-            at += 1;
+            let plain = *ops.get(at as usize)?;
+            match lowered.fused(at) {
+                Some((fused, n)) if emitter.fused(at, fused, n) => {
+                    // Nothing leads into their middle.
+                    emitter.offsets.extend((1..n).map(|_| offset));
+                    at += Target::from(n);
+                }
+                _ => {
+                    emitter.op(at, plain);
+                    at += 1;
+                }
+            }
         }
         emitter.finish();
     }
@@ -50,6 +60,7 @@ pub(in crate::jit) fn emit(
     let bytes = emitter.code.finalize().ok()?;
     Some(Emitted {
         bytes,
+        ways,
         ops: emitter.offsets,
         entries,
     })
@@ -57,7 +68,7 @@ pub(in crate::jit) fn emit(
 
 impl Emitter<'_> {
     /// The code of an operation, and of what leads from it to the next.
-    fn op(&mut self, at: Target, op: Op) {
+    pub(super) fn op(&mut self, at: Target, op: Op) {
         let note = self.lowered.note(at);
         if note.contains(Notes::NO_EFFECT) {
             return self.take(self.counts.edge(at, at + 1));
@@ -107,7 +118,8 @@ impl Emitter<'_> {
                 has_code = self.look_up(at, map, key, is_there);
             }
             Op::Known { which } => self.known(which),
-            Op::LoadPacket { .. } | Op::MayGoto { .. } => has_code = false,
+            Op::LoadPacket { .. } => has_code = false,
+            Op::MayGoto { target } => self.may_goto(at, target),
             Op::Jump { target } => return self.jump(at, target),
             Op::JumpIf {
                 op,

@@ -2,11 +2,12 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
-use super::emitter::{Emitter, Stub, asm};
-use super::regs::{FIRST, LEFT, RUN, SECOND, host};
+use super::emitter::{Emitter, Ends, Stub, asm};
+use super::encode::{At, Digit, Opcode};
+use super::regs::{FIRST, FRAME, LEFT, RAX, RUN, SECOND, host};
 use crate::interp::POINTERS;
-use crate::isa::{Reg, Size};
-use crate::jit::runtime::{ENDS, FOLLOW, GO_TO, shims};
+use crate::isa::{Reg, Size, Width};
+use crate::jit::runtime::{AWAY, ON, STOPPED, shims};
 use crate::lower::{Op, Target};
 
 /// The registers that a call may change.
@@ -31,12 +32,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tells the run how many instructions are left, which the register says with
-    /// `phase` taken from it.
+    /// Tells the run where the frame is, and how many instructions are left, which the
+    /// register says with `phase` taken from it.
     pub(super) fn tell_left(&mut self, phase: i32) {
+        self.with_memory(Opcode::LEA, SECOND, At::new(LEFT, -phase));
         asm!(self
-            ; lea Rq(SECOND), [Rq(LEFT) - phase]
             ; mov [Rq(RUN) + Self::left()], Rq(SECOND)
+            ; mov [Rq(RUN) + Self::frame_end()], Rq(FRAME)
         );
     }
 
@@ -94,62 +96,73 @@ impl Emitter<'_> {
 
     /// A call of a helper.
     pub(super) fn call_helper(&mut self, at: Target, helper: u16) {
-        self.spill(&Reg::ARGUMENTS);
         self.tell_left(self.counts.during(at));
+        // What a helper gets is where the host has its arguments. A function that calls
+        // helpers keeps the stack aligned.
         asm!(self
-            ; mov rdi, Rq(RUN)
-            ; mov esi, at.cast_signed()
-            ; mov edx, i32::from(helper)
+            ; mov r9, Rq(RUN)
+            ; push i32::from(helper)
+            ; push at.cast_signed()
         );
         self.call_host(shims::helper as *const () as usize);
         let stop = self.ends.stop;
-        asm!(self ; test eax, eax ; jnz =>stop);
-        self.reload(&[Reg::R0]);
+        asm!(self ; add rsp, 16 ; test edx, edx ; jnz =>stop);
         self.look_after(at);
     }
 
     /// A call of a function.
     pub(super) fn call_function(&mut self, at: Target, function: u16) {
-        let Some(callee) = self.functions.get(usize::from(function)).copied() else {
+        let callee = self.functions.get(usize::from(function)).copied();
+        let entry = self.lowered.functions().get(usize::from(function));
+        let (Some(callee), Some(entry)) = (callee, entry) else {
             return;
         };
-        self.spill(&Reg::ARGUMENTS);
-        self.tell_left(self.counts.during(at));
-        asm!(self
-            ; mov rdi, Rq(RUN)
-            ; mov esi, at.cast_signed()
-            ; mov edx, i32::from(function)
-        );
-        self.call_host(shims::enter as *const () as usize);
-        let stop = self.ends.stop;
-        asm!(self
-            ; test eax, eax
-            ; jnz =>stop
-            ; call =>callee
-            ; test eax, eax
-            ; jnz =>stop
-        );
-        self.reload(&[Reg::R0]);
-        self.look_after(at);
+        let edge = self.counts.edge(at, entry.entry);
+        self.take(edge);
+        if edge == 0 {
+            asm!(self ; test Rq(LEFT), Rq(LEFT));
+        }
+        asm!(self ; call =>callee);
+        let bail = self.stub(Stub::Bail(at + 1));
+        self.with_immediate(Digit::ADD, Width::W64, LEFT, self.counts.before(at + 1));
+        asm!(self ; js =>bail);
     }
 
     /// A tail call.
     pub(super) fn tail_call(&mut self, at: Target) {
         self.spill(&SCRATCH);
         self.tell_left(self.counts.during(at));
-        asm!(self ; mov rdi, Rq(RUN) ; mov esi, at.cast_signed());
-        self.call_host(shims::tail_call as *const () as usize);
-        let (back, follow) = (self.ends.back, self.code.new_dynamic_label());
         asm!(self
-            ; cmp rax, FOLLOW as i32
-            ; jb =>back
-            ; je =>follow
-            ; mov Rq(FIRST), rax
+            ; mov rdi, Rq(RUN)
+            ; mov esi, at.cast_signed()
+            ; mov edx, i32::from(self.is_main)
         );
-        self.restore();
-        asm!(self ; jmp Rq(FIRST) ; =>follow);
+        self.call_host(shims::tail_call as *const () as usize);
+        let (Ends { back, stop, .. }, follow) = (self.ends, self.code.new_dynamic_label());
+        asm!(self
+            ; cmp edx, ON as i32
+            ; je =>follow
+            ; test edx, edx
+            ; jz =>back
+            ; cmp edx, STOPPED as i32
+            ; je =>stop
+        );
+        self.leave_to(RAX);
+        asm!(self ; =>follow);
         self.reload(&SCRATCH);
         self.look_after(at);
+    }
+
+    /// Goes on with the next operation as long as the frame has loops left.
+    pub(super) fn may_goto(&mut self, at: Target, target: Target) {
+        let (loops_left, follow) = (Self::loops_left(), self.code.new_dynamic_label());
+        asm!(self
+            ; mov Rd(FIRST), [Rq(FRAME) + loops_left]
+            ; sub Rd(FIRST), 1
+            ; jnc =>follow
+        );
+        self.jump(at, target);
+        asm!(self ; =>follow ; mov [Rq(FRAME) + loops_left], Rd(FIRST));
     }
 
     /// An operation that the interpreter's step does; then on after it.
@@ -158,27 +171,21 @@ impl Emitter<'_> {
         self.tell_left(self.counts.during(at));
         asm!(self ; mov rdi, Rq(RUN) ; mov esi, at.cast_signed());
         self.call_host(shims::step as *const () as usize);
-        let (stop, leave) = (self.ends.stop, self.ends.leave);
-        match self.lowered.ops().get(at as usize) {
-            Some(&Op::MayGoto { target }) => {
-                let follow = self.code.new_dynamic_label();
-                asm!(self ; mov Rd(FIRST), eax);
-                self.reload(&Reg::ALL);
-                self.hear_left(self.counts.during(at));
-                asm!(self ; cmp Rd(FIRST), GO_TO as i32 ; jne =>follow);
-                self.jump(at, target);
-                asm!(self ; =>follow);
+        let Ends { back, stop, .. } = self.ends;
+        if let Some(Op::LoadPacket { .. }) = self.lowered.ops().get(at as usize) {
+            let follow = self.code.new_dynamic_label();
+            asm!(self ; cmp eax, AWAY as i32 ; jne =>follow);
+            self.reload(&[Reg::R0]);
+            if self.lends {
+                let leave = self.ends.leave;
+                asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()] ; jmp =>leave);
+            } else {
+                asm!(self ; jmp =>back);
             }
-            Some(Op::LoadPacket { .. }) => {
-                asm!(self ; cmp eax, ENDS as i32 ; je =>leave);
-                self.reload(&Reg::ALL);
-                self.hear_left(self.counts.during(at));
-            }
-            _ => {
-                asm!(self ; test eax, eax ; jnz =>stop);
-                self.reload(&Reg::ALL);
-                self.hear_left(self.counts.during(at));
-            }
+            asm!(self ; =>follow);
         }
+        asm!(self ; test eax, eax ; jnz =>stop);
+        self.reload(&Reg::ALL);
+        self.hear_left(self.counts.during(at));
     }
 }

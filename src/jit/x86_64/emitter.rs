@@ -3,16 +3,20 @@
 use std::mem::offset_of;
 
 use dynasmrt::{DynamicLabel, DynasmApi};
+use smallvec::SmallVec;
 
 use super::assembler::Assembler;
 use super::divide::{Division, Special};
 use super::encode::{At, Digit, Opcode};
 use super::features::Features;
-use super::pins::Pins;
+use super::pins::{Pin, Pins};
 use super::regs::{FIRST, Host, LEFT, RUN, host};
-use crate::interp::Run;
-use crate::isa::{Operand, Reg, Size, Width, sign_extend32};
+use super::unroll::Round;
+use crate::interp::{Run, in_head};
+use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;
+use crate::jit::emitted::Ways;
+use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Target};
 
 /// Instructions into an emitter's code.
@@ -41,14 +45,38 @@ pub(super) struct Emitter<'a> {
     pub ends: Ends,
     /// What its spare registers hold.
     pub pins: Pins,
+    /// What the first spare register for the code of one operation holds, if it is known.
+    pub held: Option<Pin>,
+    /// The round of a loop under way.
+    pub round: Option<Round>,
+    pub loops: Loops,
+    /// Which registers it changes that it has to keep.
+    pub changed: SmallVec<[Host; 4]>,
+    /// Whether it calls anything that is not put off.
+    pub calls: bool,
+    /// Whether it is the main program.
+    pub is_main: bool,
+    /// Whether it lends its frame.
+    pub lends: bool,
+    /// Whether the host's stack is 8 bytes off where calls want it.
+    pub is_odd: bool,
+    /// Whether 8 bytes were pushed so that it is not.
+    pub is_padded: bool,
+    /// The ways into the program.
+    pub ways: Ways<DynamicLabel>,
+    /// Where the main program begins, and where it does so in a frame that was another
+    /// one's.
+    pub main: DynamicLabel,
+    pub in_place: DynamicLabel,
 }
 
 /// Where a function's code goes on at its ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
-    /// r0 and the count are in the run; the frame is still there.
+    /// r0 and the number of instructions left are in their registers; the frame is
+    /// still there.
     pub leave: DynamicLabel,
-    /// The frame is gone, or the run stops: the status is in `eax`.
+    /// The function was left: r0 is in its register, the number in the run.
     pub back: DynamicLabel,
     /// The run stops.
     pub stop: DynamicLabel,
@@ -61,10 +89,10 @@ pub(super) enum Stub {
     Bail(Target),
     /// A jump forward that changes the count.
     Edge {
-        /// The jump.
-        from: Target,
-        /// Its target.
-        to: Target,
+        /// What it takes from the number of instructions left.
+        taken: i32,
+        /// Where it leads.
+        label: DynamicLabel,
     },
     /// The interpreter's step does the operation, and the code goes on after it.
     Step(Target),
@@ -100,7 +128,14 @@ impl<'a> Emitter<'a> {
         let labels = lowered.ops().iter().map(|_| code.new_dynamic_label());
         let labels = labels.collect();
         let functions = lowered.functions().iter();
-        let functions = functions.map(|_| code.new_dynamic_label()).collect();
+        let functions: Vec<_> = functions.map(|_| code.new_dynamic_label()).collect();
+        let ways = Ways {
+            function: code.new_dynamic_label(),
+            main: code.new_dynamic_label(),
+            tail: code.new_dynamic_label(),
+        };
+        let in_place = code.new_dynamic_label();
+        let main = functions.first().copied().unwrap_or(ways.main);
         let ends = Ends {
             leave: code.new_dynamic_label(),
             back: code.new_dynamic_label(),
@@ -116,16 +151,41 @@ impl<'a> Emitter<'a> {
             stubs: Vec::new(),
             ends,
             pins: Pins::default(),
+            held: None,
+            round: None,
+            loops: Loops::of(lowered.ops()),
+            changed: SmallVec::new(),
+            calls: false,
+            is_main: false,
+            lends: false,
+            is_odd: false,
+            is_padded: false,
+            ways,
+            main,
+            in_place,
         }
     }
 
     /// The label of an operation. (All targets are operations; the first function's
     /// code is a harmless place for what does not exist.)
     pub(super) fn label(&self, op: Target) -> DynamicLabel {
-        self.labels
-            .get(op as usize)
-            .copied()
+        let round = self.round.as_ref();
+        round
+            .and_then(|round| round.label(op))
+            .or_else(|| self.labels.get(op as usize).copied())
             .unwrap_or(self.ends.stop)
+    }
+
+    /// What going on at `to` after `from` takes from the number of instructions left.
+    pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
+        let ahead = self.round.as_ref().map_or(0, |round| round.ahead(to));
+        self.counts.edge(from, to) + ahead
+    }
+
+    /// Whether going from `from` to `to` leads to the next round, whose code follows.
+    pub(super) fn goes_round(&self, from: Target, to: Target) -> bool {
+        let round = self.round.as_ref();
+        round.is_some_and(|round| round.has_next(from, to))
     }
 
     /// The label of code that is put off.
@@ -148,6 +208,26 @@ impl<'a> Emitter<'a> {
     /// Where the run keeps the host address of the frame's end.
     pub(super) fn frame_end() -> i32 {
         at(field!(host.frame_end))
+    }
+
+    /// Where the run keeps what the stack pointer is for who stops.
+    pub(super) fn unwind() -> i32 {
+        at(field!(unwind))
+    }
+
+    /// Where the head of a frame has what r10 holds.
+    pub(super) fn number() -> i32 {
+        at(in_head!(number))
+    }
+
+    /// Where the head of a frame has how many of its bytes are its own.
+    pub(super) fn clean() -> i32 {
+        at(in_head!(clean))
+    }
+
+    /// Where the head of a frame has how many loops are left.
+    pub(super) fn loops_left() -> i32 {
+        at(in_head!(loops_left))
     }
 
     /// Where the run keeps the host address of the context.
@@ -178,7 +258,7 @@ impl<'a> Emitter<'a> {
     /// The host register with a BPF register's value; r10's is loaded into `spare`.
     pub(super) fn source(&mut self, reg: Reg, spare: Host) -> Host {
         host(reg).unwrap_or_else(|| {
-            self.load_field(spare, Self::saved(reg));
+            self.load_number(spare);
             spare
         })
     }
@@ -201,17 +281,6 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The host register with an operand's value.
-    pub(super) fn operand(&mut self, operand: Operand, spare: Host) -> Host {
-        match operand {
-            Operand::Reg(reg) => self.source(reg, spare),
-            Operand::Imm(imm) => {
-                self.constant(spare, sign_extend32(imm));
-                spare
-            }
-        }
-    }
-
     /// Takes `n` from the number of instructions left.
     pub(super) fn take(&mut self, n: i32) {
         match n {
@@ -223,6 +292,10 @@ impl<'a> Emitter<'a> {
     /// Calls a function of the host. BPF registers r0 to r5 are lost.
     pub(super) fn call_host(&mut self, address: usize) {
         self.constant(FIRST, address as u64);
-        asm!(self ; call Rq(FIRST));
+        if self.is_odd {
+            asm!(self ; push rax ; call Rq(FIRST) ; pop rcx);
+        } else {
+            asm!(self ; call Rq(FIRST));
+        }
     }
 }

@@ -4,9 +4,10 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
 use super::encode::{Digit, Opcode};
-use super::regs::{FIRST, RAX, SECOND};
+use super::regs::{FIRST, LEFT, RAX, RDI, RDX, RSI, RUN, SECOND};
 use crate::isa::{Size, Width};
-use crate::lower::{CPU, Keys, Place, Target};
+use crate::jit::runtime::shims;
+use crate::lower::{BoundMap, CPU, Keys, Place, Target};
 
 impl Emitter<'_> {
     /// `r0` = the address of the value under the key at `place`, or 0; false where the
@@ -19,7 +20,7 @@ impl Emitter<'_> {
         let (count, is_per_cpu) = match map.keys {
             Keys::Index { count } => (count, false),
             Keys::PerCpuIndex { count } => (count, true),
-            Keys::Other { .. } => return false,
+            Keys::Other { .. } => return self.look_up_key(at, map, key),
         };
         let Some(key) = self.place(at, key) else {
             return false;
@@ -46,6 +47,21 @@ impl Emitter<'_> {
         }
         self.constant(FIRST, first);
         asm!(self ; add rax, Rq(FIRST) ; =>back);
+        true
+    }
+
+    /// The same for a key that is no index.
+    fn look_up_key(&mut self, at: Target, map: &BoundMap, key: Place) -> bool {
+        let Some(key) = self.place(at, key) else {
+            return false;
+        };
+        self.with_memory(Opcode::LEA, RSI, key);
+        // The map stays where it is as long as the program does.
+        self.constant(RDI, std::ptr::from_ref(map).expose_provenance() as u64);
+        self.load_field(RDX, Self::known(CPU));
+        asm!(self ; mov [Rq(RUN) + Self::left()], Rq(LEFT));
+        self.call_host(shims::look_up as *const () as usize);
+        asm!(self ; mov Rq(LEFT), [Rq(RUN) + Self::left()]);
         true
     }
 }

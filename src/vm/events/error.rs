@@ -108,6 +108,12 @@ pub enum EventError {
         /// What it checks.
         reason: String,
     },
+    /// Bytes that a context can't be given.
+    #[error("the context {problem}")]
+    Context {
+        /// Whose context, and why not.
+        problem: String,
+    },
     /// The machine has no address left.
     #[error(transparent)]
     Space(#[from] crate::vm::memory::SpaceFull),

@@ -116,11 +116,11 @@ handler! {
 #[inline(never)]
 unsafe fn enter(cell: *const Cell, run: *mut Host, regs: Regs) -> *const Cell {
     // SAFETY: the caller's: nobody else refers to the run and its machine.
-    let ((run, machine), function) = unsafe { (parts(run), (*cell).number()) };
+    let ((run, _), function) = unsafe { (parts(run), (*cell).number()) };
     run.spill(regs);
     let at = run.index(cell);
     run.set_executed(at);
-    match run.call(machine, at, function) {
+    match run.call(at, function) {
         Ok(to) => run.go_on(to),
         Err(stop) => run.end(End::Stop(stop)),
     }

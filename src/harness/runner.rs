@@ -1,0 +1,254 @@
+//! Running one program on one event after another, with as little as possible between
+//! them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::engine_kind::EngineKind;
+use super::error::Result;
+use super::scene::Scene;
+use super::vm::Vm;
+use crate::interp::{Finished, How, Plan, Prepared};
+use crate::program::Program;
+use crate::vm::events::{Event, EventError, EventKind};
+use crate::vm::memory::{Address, Body, SharedBytes};
+use crate::vm::{Machine, Outcome, Output, ProgramHandle, Run, World};
+
+/// One program on an event that stays in memory, to be run again and again: for events
+/// that were recorded, millions of them. [`Vm::runner`] makes it.
+///
+/// Maps, outputs, counts of instructions and faults are those of as many
+/// [`Vm::run_handle`]s; what is done once is placing the event and finding the way into
+/// the program. Each run finds context and packet as the one before left them, unless
+/// they are [set](Self::set_context). Dropping it takes the event out of memory.
+///
+/// ```
+/// use std::time::Duration;
+/// use bpflab::{Object, Vm};
+///
+/// # fn main() -> bpflab::Result<()> {
+/// let mut vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o")?)?;
+/// let event = vm.tracepoint("syscalls/sys_enter_write")?;
+/// // What was recorded: the bytes of each event's record.
+/// let recorded = (0..1000u64)
+///     .map(|size| Ok(event.clone().set("args[2]", size)?.record()))
+///     .collect::<bpflab::Result<Vec<_>>>()?;
+///
+/// let mut runner = vm.runner("count_write", &event)?;
+/// for record in &recorded {
+///     runner.world().clock().advance(Duration::from_micros(10));
+///     runner.set_context(record)?;
+///     assert_eq!(runner.run()?.r0, 0);
+/// }
+/// assert!(runner.finish().outputs.is_empty());
+/// assert_eq!(vm.map("hist")?.get::<u32, u64>(&9)?, Some(1000 - 512));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Runner<'v> {
+    scene: Scene<'v>,
+    runs: Prepared<'v>,
+    context: Option<Context>,
+    /// Whether contexts differ in length.
+    grows: bool,
+    program: &'v Program,
+    /// The last run that came to its end.
+    last: Option<Finished>,
+}
+
+/// The bytes of the context.
+struct Context {
+    bytes: Arc<SharedBytes>,
+    /// How many at the start are not for programs.
+    hidden: usize,
+    has_pointers: bool,
+}
+
+impl Context {
+    /// Puts bytes there, at most as many as there are, and zeros behind them.
+    #[inline]
+    fn fill(&self, bytes: &[u8]) {
+        const ZEROS: [u8; 64] = [0; 64];
+        if let Some(seen) = bytes.get(self.hidden..) {
+            self.bytes.write(self.hidden, seen);
+        }
+        let mut at = bytes.len().max(self.hidden);
+        while let Some(rest) = self.bytes.len().checked_sub(at).filter(|rest| *rest > 0) {
+            let zeros = &ZEROS[..rest.min(ZEROS.len())];
+            self.bytes.write(at, zeros);
+            at += zeros.len();
+        }
+    }
+
+    /// That of the region at an address.
+    fn of(machine: &Machine, at: u64) -> Option<Self> {
+        let region = machine.space.region(Address::from_register(at)?)?;
+        match &region.body {
+            Body::Bytes { bytes, .. } => Some(Self {
+                bytes: bytes.clone(),
+                hidden: region.hidden as usize,
+                has_pointers: !region.pointers.is_empty(),
+            }),
+            Body::Elements(_) | Body::Opaque => None,
+        }
+    }
+}
+
+impl Vm {
+    /// Makes runs of a program ready, by its name: see [`Runner`].
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`](super::Error::NoProgram), and [`Error::Event`](super::Error::Event) where the event is none for its type.
+    pub fn runner(&mut self, program: &str, event: &Event) -> Result<Runner<'_>> {
+        let handle = self.program_handle(program)?;
+        self.runner_of_handle(handle, event)
+    }
+
+    /// By handle: programs of several objects may have one name.
+    ///
+    /// # Errors
+    /// As of [`runner`](Self::runner).
+    pub fn runner_of_handle(
+        &mut self,
+        program: ProgramHandle,
+        event: &Event,
+    ) -> Result<Runner<'_>> {
+        self.check_context(program, event)?;
+        let how = match self.engine_of_handle(program) {
+            EngineKind::Checked => How::Checked,
+            EngineKind::Interp => How::Fast,
+            EngineKind::Jit => How::Native,
+        };
+        let Some(entry) = self.images.get(program.index()) else {
+            return Err(self.no_program(&format!("#{}", program.0)));
+        };
+        let program = entry.program();
+        let scene = Scene::new(&mut self.machine, program.prog_type, event)?;
+        let context = Context::of(scene.machine, scene.context);
+        let plan = Plan {
+            images: &self.images,
+            entry,
+            context: scene.context,
+            budget: self.budget,
+        };
+        let runs = self.checked.prepare(scene.machine, plan, how)?;
+        Ok(Runner {
+            scene,
+            runs,
+            context,
+            grows: event.kind() == EventKind::Tracepoint,
+            program,
+            last: None,
+        })
+    }
+}
+
+impl Runner<'_> {
+    /// Runs the program once.
+    ///
+    /// # Errors
+    /// [`Error::Fault`](super::Error::Fault) when the program does what it must not, [`Error::Cpu`](super::Error::Cpu) when the
+    /// [world](Self::world) was moved to a CPU that is taken.
+    #[inline]
+    pub fn run(&mut self) -> Result<Finished> {
+        self.scene.machine.settle()?;
+        let finished = self.runs.start(self.scene.machine)?;
+        self.last = Some(finished);
+        Ok(finished)
+    }
+
+    /// Whether the checked interpreter runs the program.
+    pub(super) const fn is_checked(&self) -> bool {
+        matches!(self.runs, Prepared::Checked(..))
+    }
+
+    /// Gives the next run a context with these bytes, and zeros behind them: the record of
+    /// a tracepoint as it was recorded, registers, a struct of fields. What programs don't
+    /// see of it (a tracepoint's common fields) is left out.
+    ///
+    /// # Errors
+    /// [`Error::Event`](super::Error::Event) for more bytes than the context has (records of a tracepoint may
+    /// differ in length), and for contexts that hold pointers, as those of packets do:
+    /// another [`Vm::runner`] places them.
+    #[inline]
+    pub fn set_context(&mut self, bytes: &[u8]) -> Result<()> {
+        match &self.context {
+            Some(context) if !context.has_pointers && bytes.len() <= context.bytes.len() => {
+                context.fill(bytes);
+                Ok(())
+            }
+            _ => self.grow_context(bytes),
+        }
+    }
+
+    /// The same where there is no room for the bytes: strings make records of one
+    /// tracepoint differ in length.
+    #[cold]
+    fn grow_context(&mut self, bytes: &[u8]) -> Result<()> {
+        let program = &self.program.name;
+        let problem = match &mut self.context {
+            Some(context) if context.has_pointers => {
+                format!("can't be set for '{program}': it holds pointers")
+            }
+            Some(context) if self.grows => {
+                context.bytes = Arc::new(SharedBytes::zeroed(bytes.len()));
+                context.fill(bytes);
+                let at = Address::from_register(self.scene.context);
+                let space = &mut self.scene.machine.space;
+                if let Some(mut region) = at.and_then(|at| space.region_mut(at)) {
+                    region.body = Body::Bytes {
+                        bytes: context.bytes.clone(),
+                        window: 0..bytes.len(),
+                    };
+                }
+                self.runs.move_context(context.bytes.host_address());
+                return Ok(());
+            }
+            Some(context) => {
+                let (room, len) = (context.bytes.len(), bytes.len());
+                format!("of '{program}' has {room} bytes, {len} were given")
+            }
+            None => format!("of '{program}' can't be set: it has no bytes"),
+        };
+        Err(EventError::Context { problem }.into())
+    }
+
+    /// The mocked outside, which may change from run to run: time, the current task.
+    #[inline]
+    pub const fn world(&mut self) -> &mut World {
+        &mut self.scene.machine.world
+    }
+
+    /// Takes what the program has given out since the last call.
+    pub fn take_outputs(&mut self) -> Vec<Output> {
+        self.scene.machine.take_outputs()
+    }
+
+    /// What came of all runs: the outputs that were not taken, context and packet as they
+    /// are now, and the last run that came to its end.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.collect(&mut outcome);
+        outcome.passed = outcome.runs.last().is_some_and(|run| run.returned() != 0);
+        outcome
+    }
+
+    /// The same, added to an outcome.
+    pub(super) fn collect(&mut self, outcome: &mut Outcome) {
+        self.scene.collect(outcome);
+        if let Some(Finished { r0, insns }) = self.last.take() {
+            let program = self.program.name.clone();
+            outcome.runs.push(Run { program, r0, insns });
+        }
+    }
+}
+
+impl fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("program", &self.program.name)
+            .field("last", &self.last)
+            .finish_non_exhaustive()
+    }
+}

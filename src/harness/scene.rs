@@ -1,0 +1,47 @@
+//! An event in a machine's memory while programs run on it.
+
+use super::error::Result;
+use crate::spec::ProgType;
+use crate::vm::events::Event;
+use crate::vm::{Machine, Outcome};
+
+/// An event that was placed for programs of a type. Dropping it takes the event out of
+/// memory again; what came of it and was not [collected](Self::collect) is gone then.
+pub(super) struct Scene<'v> {
+    pub machine: &'v mut Machine,
+    /// What r1 holds at a program's start.
+    pub context: u64,
+}
+
+impl<'v> Scene<'v> {
+    pub fn new(machine: &'v mut Machine, prog_type: ProgType, event: &Event) -> Result<Self> {
+        machine.settle()?;
+        let placed = event.place(prog_type, &mut machine.space)?;
+        let context = placed.r1();
+        machine.enter(prog_type, placed);
+        Ok(Self { machine, context })
+    }
+
+    /// Adds to an outcome what programs gave out, and what context and packet are now.
+    pub fn collect(&mut self, outcome: &mut Outcome) {
+        let machine = &mut *self.machine;
+        if let Some(current) = machine.current() {
+            outcome.context = current.placed.context_bytes(&machine.space);
+            outcome.packet = current.placed.packet_bytes(&machine.space);
+        }
+        outcome.outputs.append(&mut machine.take_outputs());
+        outcome.stale.append(&mut machine.space.take_stale());
+        outcome.unreleased = machine.unreleased().collect();
+    }
+}
+
+impl Drop for Scene<'_> {
+    fn drop(&mut self) {
+        let machine = &mut *self.machine;
+        if let Some(placed) = machine.leave() {
+            placed.remove(&mut machine.space);
+        }
+        drop(machine.take_outputs());
+        drop(machine.space.take_stale());
+    }
+}

@@ -1,0 +1,37 @@
+//! Look-ups of keys by their host addresses.
+
+#![allow(unsafe_code)] // keys that the verifier proved to be there
+
+use smallvec::SmallVec;
+
+use super::memory::{load_shared, read_shared};
+use crate::isa::{Size, low32};
+use crate::lower::{BoundMap, Keys};
+
+/// What a look-up on `cpu` finds in a map under the key at a host address: the address of
+/// the value, or 0.
+///
+/// # Safety
+/// As many bytes as the map's keys have of a live
+/// [`SharedBytes`](crate::vm::memory::SharedBytes) lie at `key`.
+#[inline]
+pub(crate) unsafe fn look_up_at(map: &BoundMap, cpu: u64, key: u64) -> u64 {
+    // SAFETY: the caller's; an index has 4 bytes.
+    unsafe {
+        match map.keys {
+            Keys::Index { .. } | Keys::PerCpuIndex { .. } => {
+                map.at_index(cpu, low32(load_shared(key, Size::W)))
+            }
+            // What most keys have is one load.
+            Keys::Other { size: 4 } => {
+                map.at_key(cpu, &low32(load_shared(key, Size::W)).to_le_bytes())
+            }
+            Keys::Other { size: 8 } => map.at_key(cpu, &load_shared(key, Size::Dw).to_le_bytes()),
+            Keys::Other { size } => {
+                let mut bytes = SmallVec::<[u8; 64]>::from_elem(0, size as usize);
+                read_shared(key, &mut bytes);
+                map.at_key(cpu, &bytes)
+            }
+        }
+    }
+}

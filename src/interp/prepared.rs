@@ -1,0 +1,100 @@
+//! Runs made ready: what is the same in each run of a program on an event that stays
+//! where it is, is found out once.
+
+use std::sync::Arc;
+
+use super::checked::{self, Budget, Checked, Finished};
+use super::fast::Run;
+use super::image::Image;
+use super::stack::Frames;
+use crate::vm::{Fault, Machine};
+
+/// Runs of a program, to be started one after another.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is made for its runs, and stays where it is"
+)]
+pub(crate) enum Prepared<'a> {
+    /// By the fast interpreter or in machine code.
+    Fast(Run<'a>),
+    /// By the checked interpreter.
+    Checked(&'a mut Frames, Plan<'a>),
+}
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    /// The programs that tail calls reach, by handle.
+    pub images: &'a [Arc<Image>],
+    /// The program.
+    pub entry: &'a Image,
+    /// What r1 holds at the start: the address of the context of the machine's current
+    /// event.
+    pub context: u64,
+    /// The most that a run may execute.
+    pub budget: Budget,
+}
+
+impl Prepared<'_> {
+    /// Runs the program once; the machine is that for which it was made ready.
+    #[inline]
+    pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
+        match self {
+            Self::Fast(run) => run.start(machine),
+            Self::Checked(frames, plan) => {
+                let args = [plan.context, 0, 0, 0, 0];
+                let (images, entry) = (plan.images, plan.entry);
+                checked::start(frames, machine, images, entry, args, plan.budget, None)
+            }
+        }
+    }
+
+    /// The context's bytes are at another host address from now on.
+    pub(crate) const fn move_context(&mut self, host: u64) {
+        if let Self::Fast(run) = self {
+            run.host.context = host;
+        }
+    }
+}
+
+/// What is to run a program, if it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The checked interpreter.
+    Checked,
+    /// The fast interpreter.
+    Fast,
+    /// Machine code, or the fast interpreter where a program has none.
+    Native,
+}
+
+impl Checked {
+    /// Makes runs ready. A program that is not [lowered](Image::lowered), or whose runs
+    /// [may not start](crate::lower::Lowered::may_start) on the machine's current event,
+    /// is for the checked interpreter.
+    ///
+    /// # Errors
+    /// [`Fault`] when the machine has no address left for a stack.
+    pub(crate) fn prepare<'a>(
+        &'a mut self,
+        machine: &mut Machine,
+        plan: Plan<'a>,
+        how: How,
+    ) -> Result<Prepared<'a>, Box<Fault>> {
+        let frames = self.frames(machine, plan.entry)?;
+        let deltas = machine.space.deltas().host_address();
+        let lowered = plan.entry.lowered().filter(|_| how != How::Checked);
+        let context = lowered.and_then(|lowered| lowered.may_start(machine, plan.context));
+        Ok(match (lowered, context) {
+            (Some(lowered), Some(context)) => {
+                let hosts = (context.host_address(), deltas);
+                let is_native = how == How::Native;
+                let mut run = Run::new(frames, plan, lowered, hosts, is_native);
+                run.see_packet(machine);
+                run.see_pointers(machine);
+                Prepared::Fast(run)
+            }
+            _ => Prepared::Checked(frames, plan),
+        })
+    }
+}

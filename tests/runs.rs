@@ -1,0 +1,447 @@
+//! What a run is made of: frames, calls, callbacks, tail calls; and runs one after the
+//! other by a `Runner`. All engines agree, numbers in r10 included.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
+use bpflab::harness::EngineKind;
+use bpflab::isa::assemble_with;
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::{MapType, ProgType};
+use bpflab::vm::World;
+use bpflab::vm::events::{Event, Layout, Scalar};
+use bpflab::{Error, Object, Vm};
+
+const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
+
+/// A program of type XDP; functions have types, as callbacks need them.
+fn program(name: &str, maps: &[MapDef], text: &str) -> Arc<Program> {
+    let mut program = Program::new(name, ProgType::Xdp, Vec::new());
+    program.maps = maps.into();
+    program.license = "GPL".into();
+    let assembly = assemble_with(text, &program).unwrap();
+    program.insns = assembly.slots;
+    if text.contains("bpf_loop") {
+        let mut types = Builder::new();
+        let int = types.int("int", 4, Encoding::Signed);
+        let prototype = types.prototype(int, &[]);
+        let functions = assembly.labels.iter();
+        let functions = functions.filter(|(label, _)| label.starts_with("f_"));
+        let mut starts: Vec<_> = functions.map(|(_, pc)| pc.0).collect();
+        starts.push(0);
+        starts.sort_unstable();
+        for insn_off in starts {
+            let name = format!("f{insn_off}");
+            let ty = types.function(&name, prototype, Linkage::Static);
+            program.func_info.push(FuncInfo { insn_off, ty });
+        }
+        program.btf = Some(types.build().unwrap());
+    }
+    Arc::new(program)
+}
+
+fn values(count: u32) -> MapDef {
+    MapDef::new("values", MapType::Array, 4, 8, count)
+}
+
+fn jumps() -> MapDef {
+    MapDef::new("jumps", MapType::ProgArray, 4, 4, 4)
+}
+
+/// A machine with these programs, which prog arrays hold by number; the first one is
+/// verified.
+fn machine(programs: &[Arc<Program>], engine: EngineKind) -> Vm {
+    let mut vm = Vm::with_world(World::default());
+    vm.set_engine(engine);
+    let maps = programs[0].maps.clone();
+    let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
+    let verdict = vm.verdict(&programs[0].name).unwrap();
+    assert!(verdict.accepted, "{}", verdict.message);
+    if let Some(array) = maps.iter().find(|m| m.map_type == MapType::ProgArray) {
+        for (slot, handle) in (0..).zip(&handles) {
+            let map = vm.map(&array.name).unwrap();
+            map.set_program(slot, *handle).unwrap();
+        }
+    }
+    vm
+}
+
+/// What comes of running the first program some times with a budget, in words.
+fn story(programs: &[Arc<Program>], engine: EngineKind, budget: u64) -> String {
+    let mut vm = machine(programs, engine);
+    vm.set_budget(budget);
+    let event = Event::packet(vec![7; 64]);
+    let mut text = String::new();
+    for _ in 0..3 {
+        match vm.run(&programs[0].name, &event) {
+            Ok(outcome) => text += &format!("{outcome:?}\n"),
+            Err(error) => text += &format!("{error}\n"),
+        }
+        for (_, map) in vm.machine().maps() {
+            for key in 0u32..8 {
+                text += &format!("{:?}\n", map.read(&key.to_le_bytes()));
+            }
+        }
+    }
+    text
+}
+
+/// Checks that the engines agree, whatever the budget, up to `most`.
+#[track_caller]
+fn agree(programs: &[Arc<Program>], most: u64, end: &str) -> String {
+    for budget in (0..most).chain([1 << 20]) {
+        let checked = story(programs, EngineKind::Checked, budget);
+        for engine in [EngineKind::Interp, EngineKind::Jit] {
+            let fast = story(programs, engine, budget);
+            assert_eq!(checked, fast, "on {engine} with a budget of {budget}");
+        }
+        if budget == 1 << 20 {
+            assert!(checked.contains(end), "{checked}");
+            return checked;
+        }
+    }
+    String::new()
+}
+
+/// `r0` = the value with this number; the program ends where there is none.
+fn value(number: u32) -> String {
+    format!(
+        "*(u32 *)(r10 - 4) = {number}
+        r1 = map[idx:0]
+        r2 = r10
+        r2 += -4
+        call bpf_map_lookup_elem
+        if r0 == 0 goto out\n"
+    )
+}
+
+/// Who tells where its frame is has another number each time, and the same on all
+/// engines.
+#[test]
+fn the_number_of_a_frame() {
+    let text = format!(
+        "{} r6 = r0
+        r1 = r6
+        call tells
+        {} r7 = r0
+        r1 = r7
+        call tells
+        r0 = *(u64 *)(r6 + 0)
+        r1 = *(u64 *)(r7 + 0)
+        if r0 != r1 goto differ
+        r0 = 1
+        exit
+        differ: r0 = 2
+        exit
+        out: r0 = 0
+        exit
+        tells: *(u64 *)(r1 + 0) = r10
+        r0 = 0
+        exit",
+        value(0),
+        value(1)
+    );
+    agree(&[program("p", &[values(8)], &text)], 40, "r0: 2");
+}
+
+/// Each function keeps r6 to r9 for its caller, as deep as calls go, and finds its stack
+/// zero, whoever used it before.
+#[test]
+fn registers_and_stacks_of_nested_functions() {
+    let mut text = String::from(
+        "r9 = 900
+        r8 = 800
+        r1 = 1
+        call f1
+        r7 = r0
+        r1 = 2
+        call f1
+        r0 += r7
+        r0 += r8
+        r0 += r9
+        exit\n",
+    );
+    // Each uses other registers, and reads what nobody wrote.
+    for depth in 1..8 {
+        let kept = 6 + depth % 4;
+        let below = 8 * depth;
+        text += &format!(
+            "f{depth}: r{kept} = r1
+            r0 = *(u64 *)(r10 - {below})
+            *(u64 *)(r10 - {below}) = -1
+            *(u64 *)(r10 - 512) = r1
+            r{kept} += r0\n"
+        );
+        if depth < 7 {
+            text += &format!(
+                "r1 = r{kept}\nr1 += 1\ncall f{}\nr0 += r{kept}\n",
+                depth + 1
+            );
+        } else {
+            text += &format!("r0 = *(u64 *)(r10 - 256)\nr0 += r{kept}\n");
+        }
+        text += "exit\n";
+    }
+    // 1 to 7 and 2 to 8, and what main has.
+    agree(
+        &[program("p", &[], &text)],
+        120,
+        &format!("r0: {}", 28 + 35 + 1700),
+    );
+}
+
+/// A callback that calls functions and calls back itself, in the middle of a function
+/// whose registers all matter.
+#[test]
+fn callbacks_in_callbacks() {
+    let text = "
+        r6 = 6
+        r7 = 7
+        r8 = 8
+        r9 = 9
+        *(u64 *)(r10 - 8) = 0
+        r1 = 3
+        r2 = f_outer ll
+        r3 = r10
+        r3 += -8
+        r4 = 0
+        call bpf_loop
+        r0 = *(u64 *)(r10 - 8)
+        r0 += r6
+        r0 += r7
+        r0 += r8
+        r0 += r9
+        exit
+        f_outer: r6 = r2
+        r7 = r1
+        r1 = r6
+        call f_add
+        r1 = 2
+        r2 = f_inner ll
+        r3 = r6
+        r4 = 0
+        call bpf_loop
+        r0 = 0
+        exit
+        f_inner: r8 = r2
+        r1 = r8
+        call f_add
+        r0 = 0
+        exit
+        f_add: r9 = *(u64 *)(r1 + 0)
+        r9 += 100
+        *(u64 *)(r1 + 0) = r9
+        r0 = 1
+        exit";
+    agree(&[program("p", &[], text)], 130, "r0: 930");
+}
+
+/// Tail calls from the main program and from a function in the middle of others, to a
+/// program that has functions of its own.
+#[test]
+fn tail_calls_in_the_middle() {
+    let maps = [values(8), jumps()];
+    let first = "
+        r6 = r1
+        r7 = 40
+        call inner
+        r7 += r0
+        r1 = r6
+        r2 = map[idx:1]
+        r3 = 2
+        call bpf_tail_call
+        r0 = r7
+        exit
+        inner: r6 = r1
+        *(u64 *)(r10 - 8) = 1
+        r2 = map[idx:1]
+        r3 = 1
+        call bpf_tail_call
+        r0 = 0
+        exit";
+    let second = "
+        r6 = r1
+        r7 = 2
+        r1 = r7
+        call double
+        r0 += r7
+        exit
+        double: r7 = r1
+        r0 = r7
+        r0 *= 2
+        exit";
+    let third = "
+        r6 = r1
+        r2 = map[idx:1]
+        r3 = 3
+        call bpf_tail_call
+        r0 = *(u64 *)(r10 - 16)
+        r0 += 5
+        exit";
+    let fourth = "r0 = r9\nr0 += 77\nexit";
+    let of = |name, text| program(name, &maps, text);
+    // The fourth is not verified: it is left to the checked interpreter.
+    let all = [
+        of("p", first),
+        of("q", second),
+        of("r", third),
+        of("s", fourth),
+    ];
+    agree(&all, 60, "r0: 77");
+    agree(&all[..3], 60, "r0: 5");
+    agree(&all[..2], 60, "r0: 46");
+}
+
+/// 8 frames are all that there are, also for who is called in the middle.
+#[test]
+fn a_program_that_is_left_to_deep_inside_has_no_more_frames() {
+    let maps = [values(8), jumps()];
+    let chain = |end: &str| {
+        let mut text = String::from("r6 = r1\ncall f1\nexit\n");
+        for depth in 1..7 {
+            text += &format!("f{depth}: r6 = r1\nr1 = r6\ncall f{}\nexit\n", depth + 1);
+        }
+        text + "f7: " + end
+    };
+    let tail = "r2 = map[idx:1]\nr3 = 1\ncall bpf_tail_call\nr0 = 3\nexit";
+    let first = program("p", &maps, &chain(tail));
+    let second = program("q", &maps, &chain("r0 = 1\nexit"));
+    agree(&[first, second], 40, "8 frames");
+}
+
+#[test]
+fn a_runner_does_what_runs_do() {
+    let text = format!(
+        "r7 = r1
+        {} r1 = *(u64 *)(r0 + 0)
+        r1 += 1
+        *(u64 *)(r0 + 0) = r1
+        r6 = r1
+        call bpf_ktime_get_ns
+        r0 += r6
+        out: exit",
+        value(3)
+    );
+    for engine in ENGINES {
+        let programs = [program("p", &[values(8)], &text)];
+        let mut vm = machine(&programs, engine);
+        let event = Event::packet(vec![0; 64]);
+        let start = vm.run("p", &event).unwrap().runs[0].clone();
+        let mut runner = vm.runner("p", &event).unwrap();
+        for n in 1..10 {
+            runner.world().clock().advance(Duration::from_nanos(10));
+            let finished = runner.run().unwrap();
+            assert_eq!(
+                (finished.r0, finished.insns),
+                (start.r0 + 11 * n, start.insns)
+            );
+        }
+        let outcome = runner.finish();
+        assert_eq!(outcome.runs.len(), 1, "the last one");
+        assert_eq!(outcome.packet, Some(vec![0; 64]));
+        let map = vm.map("values").unwrap();
+        assert_eq!(map.get::<u32, u64>(&3).unwrap(), Some(10));
+        // The event is gone from memory, and others find their place.
+        assert!(vm.machine().current().is_none());
+        assert_eq!(vm.run("p", &event).unwrap().runs[0].insns, start.insns);
+    }
+}
+
+#[test]
+fn a_fault_ends_a_run_and_not_its_runner() {
+    let text = "r1 = *(u32 *)(r1 + 12)
+        r0 = 1
+        if r1 == 0 goto out
+        again: r0 += 1
+        if r0 < 1000 goto again
+        out: exit";
+    for engine in ENGINES {
+        let mut vm = machine(&[program("p", &[], text)], engine);
+        vm.set_budget(100);
+        let event = Event::packet(vec![0; 64])
+            .set("ingress_ifindex", 1)
+            .unwrap();
+        let mut runner = vm.runner("p", &event).unwrap();
+        for _ in 0..2 {
+            let error = runner.run().unwrap_err();
+            assert!(matches!(error, Error::Fault(_)), "{error}");
+        }
+        assert!(runner.finish().runs.is_empty());
+        let repeated = vm.program_handle("p").unwrap();
+        let repeated = vm.run_repeatedly(repeated, &event, 5).unwrap();
+        assert!(repeated.fault.is_some() && repeated.runs() == 0);
+    }
+}
+
+/// The common fields of a record are not for programs, strings make records longer, and
+/// what a shorter one does not have is zero.
+#[test]
+fn contexts_are_set_as_they_were_recorded() {
+    let layout = Layout::declare("app/request")
+        .field("bytes", Scalar::U64)
+        .string("path")
+        .build()
+        .unwrap();
+    let layout = Arc::new(layout);
+    let event = |bytes: u64, path: &str| {
+        let event = Event::tracepoint(layout.clone());
+        let event = event.set("bytes", bytes).unwrap().set("path", path);
+        event.unwrap()
+    };
+    let mut program = Program::new("p", ProgType::Tracepoint, Vec::new());
+    program.license = "GPL".into();
+    let text = "r2 = *(u32 *)(r1 + 16)
+        r0 = *(u64 *)(r1 + 8)
+        r2 >>= 16
+        r0 += r2
+        exit";
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    for engine in ENGINES {
+        let mut vm = Vm::with_world(World::default());
+        vm.set_engine(engine);
+        vm.load_programs(&[], vec![Arc::new(program.clone())])
+            .unwrap();
+        let mut runner = vm.runner("p", &event(1, "/")).unwrap();
+        for (bytes, path) in [(1, "/"), (1 << 40, "/index.html"), (5, ""), (9, "/a/b/c/d")] {
+            let recorded = event(bytes, path).record();
+            runner.set_context(&recorded).unwrap();
+            let wanted = bytes + path.len() as u64 + 1;
+            assert_eq!(runner.run().unwrap().r0, wanted, "{path} on {engine}");
+        }
+        runner.set_context(&[0xff; 17]).unwrap();
+        // The last byte is of the next field, whose others are zero now.
+        assert_eq!(runner.run().unwrap().r0, u64::MAX);
+        let context = runner.finish().context;
+        assert_eq!(&context[..20], [&[0; 8][..], &[0xff; 9], &[0; 3]].concat());
+    }
+}
+
+#[test]
+fn a_context_that_holds_pointers_is_not_set() {
+    let mut vm = machine(&[program("p", &[], "r0 = 2\nexit")], EngineKind::default());
+    let mut runner = vm.runner("p", &Event::packet(vec![0; 64])).unwrap();
+    let error = runner.set_context(&[0; 24]).unwrap_err();
+    assert!(error.to_string().contains("it holds pointers"), "{error}");
+    assert_eq!(runner.run().unwrap().r0, 2);
+}
+
+/// What a program gives out can be taken between runs.
+#[test]
+fn outputs_of_a_runner() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bpf/write_hist.bpf.o");
+    let mut vm = Vm::new(Object::open(path).unwrap()).unwrap();
+    let event = vm.tracepoint("syscalls/sys_enter_write").unwrap();
+    assert!(vm.runner("count", &event).is_err(), "no such program");
+    let mut runner = vm.runner("count_write", &event).unwrap();
+    for size in [0u64, 1, 2, 4096] {
+        let record = event.clone().set("args[2]", size).unwrap().record();
+        runner.set_context(&record).unwrap();
+        runner.run().unwrap();
+        assert!(runner.take_outputs().is_empty());
+    }
+    drop(runner);
+    let map = vm.map("hist").unwrap();
+    let counts = [0, 1, 12].map(|slot| map.get::<u32, u64>(&slot).unwrap());
+    assert_eq!(counts, [Some(2), Some(1), Some(1)]);
+}
