@@ -410,7 +410,7 @@ fn a_lock_excludes_the_other_cpus() {
         exit";
     let (map, types) = guarded();
     for engine in ENGINES {
-        let mut vm = xdp(&[map.clone()], Some(types.clone()), adds);
+        let mut vm = xdp(std::slice::from_ref(&map), Some(types.clone()), adds);
         hammer(vm.set_engine(engine), 1..4, RUNS);
         let value = vm.map("guarded").unwrap().get::<u32, [u32; 2]>(&0).unwrap();
         assert_eq!(value, Some([4 * 20 * RUNS, 0]), "{engine}");
@@ -441,7 +441,7 @@ fn a_fault_leaves_no_lock_behind() {
         exit";
     let (map, types) = guarded();
     for engine in ENGINES {
-        let mut first = xdp(&[map.clone()], Some(types.clone()), holds);
+        let mut first = xdp(std::slice::from_ref(&map), Some(types.clone()), holds);
         first.set_engine(engine);
         let mut second = first.cpu(1).unwrap();
         first.set_budget(50);
