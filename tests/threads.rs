@@ -52,8 +52,11 @@ fn xdp(maps: &[MapDef], types: Option<Btf>, text: &str) -> Vm {
 fn hammer(vm: &mut Vm, cpus: std::ops::Range<u32>, runs: u32) {
     let mut others: Vec<_> = cpus.map(|cpu| vm.cpu(cpu).unwrap()).collect();
     std::thread::scope(|threads| {
-        for vm in others.iter_mut().chain([vm]) {
-            threads.spawn(move || (0..runs).for_each(|_| assert_eq!(returns(vm), 0)));
+        let vms = others.iter_mut().chain([vm]);
+        let each =
+            vms.map(|vm| threads.spawn(move || (0..runs).for_each(|_| assert_eq!(returns(vm), 0))));
+        for thread in each.collect::<Vec<_>>() {
+            thread.join().unwrap();
         }
     });
 }
@@ -407,7 +410,7 @@ fn a_lock_excludes_the_other_cpus() {
         exit";
     let (map, types) = guarded();
     for engine in ENGINES {
-        let mut vm = xdp(&[map.clone()], Some(types.clone()), adds);
+        let mut vm = xdp(std::slice::from_ref(&map), Some(types.clone()), adds);
         hammer(vm.set_engine(engine), 1..4, RUNS);
         let value = vm.map("guarded").unwrap().get::<u32, [u32; 2]>(&0).unwrap();
         assert_eq!(value, Some([4 * 20 * RUNS, 0]), "{engine}");
@@ -438,7 +441,7 @@ fn a_fault_leaves_no_lock_behind() {
         exit";
     let (map, types) = guarded();
     for engine in ENGINES {
-        let mut first = xdp(&[map.clone()], Some(types.clone()), holds);
+        let mut first = xdp(std::slice::from_ref(&map), Some(types.clone()), holds);
         first.set_engine(engine);
         let mut second = first.cpu(1).unwrap();
         first.set_budget(50);

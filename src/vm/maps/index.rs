@@ -23,10 +23,10 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::memory::{SharedBytes, Slab, key_words};
 use super::list::List;
+use super::lock::{Guard, Lock};
 
 /// Chained buckets over the slots of a slab.
 ///
@@ -41,7 +41,7 @@ pub(super) struct Index {
     chain: SharedBytes,
     /// The bits of a hash that are not a bucket's number.
     shift: u32,
-    order: Mutex<Order>,
+    order: Lock<Order>,
 }
 
 /// What only those need who change the index.
@@ -161,7 +161,7 @@ impl Index {
             buckets: SharedBytes::zeroed(8 * buckets),
             chain: SharedBytes::zeroed(8 * slots),
             shift: u64::BITS - buckets.trailing_zeros(),
-            order: Mutex::new(Order {
+            order: Lock::new(Order {
                 inserted: List::new(slots),
                 used: evicts.then(|| List::new(slots)),
                 free: VecDeque::new(),
@@ -242,7 +242,7 @@ impl Index {
     pub(super) fn lock(&self) -> Locked<'_> {
         Locked {
             index: self,
-            order: self.order.lock().unwrap_or_else(PoisonError::into_inner),
+            order: self.order.lock(),
         }
     }
 }
@@ -253,7 +253,7 @@ struct Changed;
 /// An index that nobody else changes.
 pub(super) struct Locked<'a> {
     index: &'a Index,
-    order: MutexGuard<'a, Order>,
+    order: Guard<'a, Order>,
 }
 
 impl Locked<'_> {

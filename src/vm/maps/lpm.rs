@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::super::memory::Slab;
 use super::Map;
 use super::base::{Base, Mode};
+use super::lock::{Guard, Lock};
 use super::values::Values;
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
@@ -19,7 +20,7 @@ use crate::util::Errno;
 pub(super) struct Lpm {
     base: Base,
     values: Values,
-    trie: Mutex<Trie>,
+    trie: Lock<Trie>,
 }
 
 #[derive(Debug, Default)]
@@ -98,12 +99,12 @@ impl Lpm {
         Self {
             base: Base::new(def, cpus),
             values: Values::keyed(def.key_size, def.value_size, slots(def), None),
-            trie: Mutex::new(Trie::default()),
+            trie: Lock::new(Trie::default()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Trie> {
-        self.trie.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, Trie> {
+        self.trie.lock()
     }
 }
 

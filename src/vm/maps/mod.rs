@@ -15,6 +15,7 @@ mod handles;
 mod hash;
 mod index;
 mod list;
+mod lock;
 mod lpm;
 mod of_maps;
 mod perf_events;

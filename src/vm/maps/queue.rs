@@ -1,8 +1,7 @@
 //! Queues and stacks (`kernel/bpf/queue_stack_maps.c`).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use super::base::Base;
+use super::lock::{Guard, Lock};
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapType, UpdateFlags};
@@ -14,7 +13,7 @@ pub struct Queue {
     base: Base,
     /// The newest goes first.
     stack: bool,
-    ring: Mutex<Ring>,
+    ring: Lock<Ring>,
 }
 
 /// Values one behind the other in a ring of `max_entries` places.
@@ -31,7 +30,7 @@ impl Queue {
         Self {
             base: Base::new(def, cpus),
             stack: def.map_type == MapType::Stack,
-            ring: Mutex::new(Ring {
+            ring: Lock::new(Ring {
                 bytes: vec![0; def.max_entries as usize * def.value_size as usize],
                 first: 0,
                 len: 0,
@@ -39,8 +38,8 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, Ring> {
+        self.ring.lock()
     }
 
     /// Bytes of the `n`th oldest value.

@@ -10,11 +10,12 @@
 //! that reaches over its end is one piece. Here the area has twice its size, and
 //! such a record simply reaches into the second half.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::memory::SharedBytes;
 use super::base::Base;
+use super::lock::Lock;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{RingbufFlags, UpdateFlags, limits};
@@ -37,9 +38,9 @@ pub struct RingBuf {
     producer: AtomicU64,
     /// Held by a producer that reserves: the oldest record that may still be being
     /// written.
-    pending: Mutex<u64>,
+    pending: Lock<u64>,
     /// Held by the consumer.
-    consuming: Mutex<()>,
+    consuming: Lock<()>,
     /// Times that a sleeping consumer was woken.
     wakeups: AtomicU64,
 }
@@ -71,8 +72,8 @@ impl RingBuf {
             area: Arc::new(SharedBytes::zeroed(def.max_entries as usize * 2)),
             consumer: AtomicU64::new(0),
             producer: AtomicU64::new(0),
-            pending: Mutex::new(0),
-            consuming: Mutex::new(()),
+            pending: Lock::new(0),
+            consuming: Lock::new(()),
             wakeups: AtomicU64::new(0),
         }
     }
@@ -105,7 +106,7 @@ impl RingBuf {
             return None;
         }
         let consumer = self.consumer.load(Ordering::Acquire);
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         // Only who holds the lock changes it.
         let producer = self.producer.load(Ordering::Relaxed);
         while *pending < producer {
