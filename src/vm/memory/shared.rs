@@ -5,6 +5,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A zeroed block of memory of fixed size and address, shared without a lock.
@@ -231,7 +232,12 @@ impl SharedBytes {
 
     /// Sets everything to zero.
     pub fn clear(&self) {
-        for cell in &self.cells {
+        self.clear_words(0..self.cells.len());
+    }
+
+    /// Makes these words of 8 bytes zero; none if they are not all there.
+    pub fn clear_words(&self, words: Range<usize>) {
+        for cell in self.cells.get(words).unwrap_or_default() {
             // SAFETY: a cell is an aligned u64; all accesses are atomic.
             unsafe { AtomicU64::from_ptr(cell.get()) }.store(0, Ordering::Relaxed);
         }
