@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use bpflab::Vm;
 use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
+use bpflab::compare::{Engine, Ours, Subject};
 use bpflab::harness::EngineKind;
 use bpflab::isa::assemble_with;
+use bpflab::lower::Passes;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
 use bpflab::util::Pc;
@@ -316,6 +318,30 @@ fn every_kind_of_operation() {
     let program = programs(ProgType::Xdp, &[], &[text]);
     is_fast(&program);
     agree(&program, "insns: 4");
+}
+
+/// Four bytes of the context are a pointer of eight, also where they are loaded with
+/// every check.
+#[test]
+fn a_pointer_of_the_context_is_whole() {
+    let text = "
+        r0 = 1
+        r7 = *(u32 *)(r1 + 0)
+        r2 = *(u32 *)(r1 + 4)
+        r3 = r7
+        r3 += 8
+        if r3 > r2 goto out
+        r5 = r7
+        r5 += 1
+        *(u8 *)(r5 + 0) = 77
+        r0 = *(u8 *)(r7 + 1)
+        out: exit";
+    let program = programs(ProgType::Xdp, &[], &[text]).remove(0);
+    let subject = Subject::new(program, Event::packet(vec![0; 64]));
+    for kind in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+        let mut engine = Ours::new(kind).without(Passes::CONTEXT);
+        assert_eq!(engine.run(&subject).unwrap().retval, Some(77), "{kind}");
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! bit by bit. A program for which it is not is shrunk and told.
 //!
 //! `BPFLAB_RANDOM_COUNT` says how many programs a test makes, `BPFLAB_SEED` gives others.
-//! With `--nocapture` each test tells what it counted. In an optimised build
+//! With `--nocapture` each test tells what it counted, and with `BPFLAB_TELL` each program
+//! before it runs. In an optimised build
 //! (`cargo test --release --test equality`) the fast interpreter is tried in both its
 //! forms.
 

@@ -25,6 +25,8 @@ pub(super) struct Places<'a> {
     maps: Vec<BoundMap>,
     map_index: FxHashMap<MapId, u16>,
     context: ContextUse,
+    /// What loads of the context give, by offset and size.
+    fields: FxHashMap<(i32, Size), Yield>,
     deletes: Deletes,
     /// Accesses to values that may be gone, and their maps.
     put_off: Vec<(Pc, u16)>,
@@ -82,6 +84,7 @@ impl<'a> Places<'a> {
             maps: Vec::new(),
             map_index: FxHashMap::default(),
             context: ContextUse::default(),
+            fields: FxHashMap::default(),
             deletes: Deletes::of(verified, code),
             put_off: Vec::new(),
         }
@@ -103,7 +106,7 @@ impl<'a> Places<'a> {
     ) -> Result<Op, LowerError> {
         let place = self.place(pc)?;
         let yields = match self.verified.through(pc) {
-            Some(Through::Context { off }) => self.field(pc, off, size, Mode::Read)?,
+            Some(Through::Context { off }) => self.field(pc, off, size)?,
             _ => Yield::Scalar,
         };
         Ok(match (place, yields) {
@@ -119,20 +122,21 @@ impl<'a> Places<'a> {
     }
 
     /// What a load of the context at `off` gives; notes what has to be there for it.
-    fn field(&mut self, pc: Pc, off: i32, size: Size, mode: Mode) -> Result<Yield, LowerError> {
-        let field = field_at(self.verified.program(), off, size, mode);
-        let (off, yields) = field.ok_or(LowerError::Unsupported(pc))?;
-        let size = u32::from(size.bytes());
+    fn field(&mut self, pc: Pc, off: i32, size: Size) -> Result<Yield, LowerError> {
+        if let Some(yields) = self.fields.get(&(off, size)) {
+            return Ok(*yields);
+        }
+        let field = field_at(self.verified.program(), off, size, Mode::Read);
+        let (at, yields) = field.ok_or(LowerError::Unsupported(pc))?;
         match yields {
             Yield::Scalar | Yield::Argument(_) => {}
             pointer => {
                 let or_null = matches!(pointer, Yield::SocketOrNull | Yield::SockCommonOrNull);
-                let field = (off, size, or_null);
-                if !self.context.pointers.contains(&field) {
-                    self.context.pointers.push(field);
-                }
+                let field = (at, u32::from(size.bytes()), or_null);
+                self.context.pointers.push(field);
             }
         }
+        self.fields.insert((off, size), yields);
         Ok(yields)
     }
 

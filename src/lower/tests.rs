@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Bindings, LowerError, Lowered, Notes, Op, Order, Passes, Place, lower};
 use crate::isa::{Operand, Reg, Size, assemble_with};
 use crate::program::{MapDef, Program};
-use crate::spec::{MapType, ProgType};
+use crate::spec::{MapType, ProgFlags, ProgType};
 use crate::util::Pc;
 use crate::verifier::{Options, verify};
 use crate::vm::memory::Region;
@@ -282,8 +282,6 @@ fn a_value_is_fresh_after_the_last_look_up() {
     assert!(matches!(place, Some(Place::MapValue { .. })), "{place:?}");
 }
 
-/// The walk of the verifier comes to the second look-up with one index only: the other
-/// path is cut off, for the register does not matter then. Here it counts.
 #[test]
 fn an_index_is_below_only_if_it_is_so_on_all_paths() {
     let text = "r6 = r1
@@ -317,6 +315,37 @@ fn an_index_is_below_only_if_it_is_so_on_all_paths() {
     assert_eq!(found(&text.replace("100", "3")), (Some(true), true, 13));
     // The same on both: the address is known.
     assert_eq!(found(&text.replace("100", "1")), (None, true, 13));
+}
+
+/// The verifier walks over the division once, with 3, and cuts the path off that comes
+/// with 0, since the number does not matter: what it saw there is no fact.
+#[test]
+fn what_a_path_brings_that_was_cut_off_counts() {
+    let text = "call bpf_ktime_get_ns
+        r6 = r0
+        r7 = 0
+        if r0 > 9 goto there
+        r7 = 3
+        there: r6 /= r7
+        r0 = 0
+        exit";
+    let mut program = Program::new("p", ProgType::Xdp, Vec::new());
+    program.insns = assemble_with(text, &program).unwrap().slots;
+    program.flags = ProgFlags::TEST_STATE_FREQ;
+    let verdict = verify(&Arc::new(program.clone()), &Options::default()).verdict;
+    assert_eq!(
+        verdict.statistics.unwrap().processed,
+        9,
+        "8, and a look at one again"
+    );
+    let divides = |program: Program| {
+        let lowered = bound(program, &[], Passes::all()).unwrap();
+        lowered.note(5)
+    };
+    assert!(!divides(program.clone()).contains(Notes::DIVISOR_NOT_ZERO));
+    let text = text.replace("r7 = 0", "r7 = 5");
+    program.insns = assemble_with(&text, &program).unwrap().slots;
+    assert!(divides(program).contains(Notes::DIVISOR_NOT_ZERO));
 }
 
 #[test]
@@ -361,29 +390,31 @@ fn only_what_may_be_read_before_it_is_written_is_zeroed() {
         let lowered = lowered(text, &[array], passes).unwrap();
         lowered.functions()[0].zeroed.to_vec()
     };
-    assert_eq!(zeroed(LOOKUP, Passes::all()), []);
-    assert_eq!(zeroed(LOOKUP, !Passes::ZEROING), [(8, 0)]);
+    let far = LOOKUP.replace("r10 - 4", "r10 - 36").replace("-4", "-36");
+    assert_eq!(zeroed(&far, Passes::all()), []);
+    assert_eq!(zeroed(LOOKUP, Passes::all()), [(8, 0)]);
+    assert_eq!(zeroed(&far, !Passes::ZEROING), [(40, 0)]);
     // Written on one way only, and half of it.
     let text = "r2 = *(u32 *)(r1 + 12)
-        *(u64 *)(r10 - 32) = r2
+        *(u64 *)(r10 - 40) = r2
         if r2 == 0 goto skip
         *(u64 *)(r10 - 8) = r2
         skip: *(u32 *)(r10 - 24) = r2
         r0 = *(u64 *)(r10 - 8)
         r0 = *(u64 *)(r10 - 24)
-        r0 = *(u64 *)(r10 - 32)
+        r0 = *(u64 *)(r10 - 40)
         exit";
     assert_eq!(zeroed(text, Passes::all()), [(24, 16), (8, 0)]);
     // A callee may read all of it.
     let text = "r1 = 1
-        *(u64 *)(r10 - 16) = r1
+        *(u64 *)(r10 - 48) = r1
         r1 = r10
-        r1 += -16
+        r1 += -48
         call read
         exit
         read: r0 = *(u64 *)(r1 + 0)
         exit";
-    assert_eq!(zeroed(text, Passes::all()), [(16, 0)]);
+    assert_eq!(zeroed(text, Passes::all()), [(48, 0)]);
 }
 
 #[test]

@@ -34,27 +34,26 @@ pub fn lower(
     passes: Passes,
 ) -> Result<Lowered, LowerError> {
     let program = verified.program();
-    let code = Code::new(&program.insns);
-    let kept = kept(verified, &code, passes)?;
+    let code = verified.code();
+    let kept = Kept::of(verified, passes)?;
     let mut lowering = Lowering {
         program,
-        code: &code,
+        code,
         bindings,
-        places: Places::new(verified, &code, bindings, passes),
-        targets: kept.iter().map(|(pc, _)| *pc).collect(),
-        functions: functions(verified, &code, &kept)?,
+        places: Places::new(verified, code, bindings, passes),
+        functions: functions(verified, &kept.pcs)?,
+        kept: &kept,
         helpers: Vec::new(),
         helper_index: FxHashMap::default(),
         known: Vec::new(),
         passes,
     };
-    let mut ops = Vec::with_capacity(kept.len());
-    for (pc, _) in &kept {
+    let mut ops = Vec::with_capacity(kept.pcs.len());
+    for pc in &kept.pcs {
         ops.push(lowering.op(*pc)?);
     }
     let Lowering {
         places,
-        targets,
         functions,
         helpers,
         known,
@@ -65,8 +64,8 @@ pub fn lower(
         program: Arc::clone(program),
         space: bindings.machine.space.id(),
         ops,
-        pcs: targets,
-        ordinals: kept.into_iter().map(|(_, ordinal)| ordinal).collect(),
+        pcs: kept.pcs,
+        ordinals: kept.ordinals,
         functions,
         helpers,
         maps,
@@ -93,35 +92,59 @@ pub fn lower(
     Ok(lowered)
 }
 
-/// The instructions that become operations, and how many stand before each. What falls
-/// through is followed by what it falls into.
-fn kept(verified: &Verified, code: &Code, passes: Passes) -> Result<Vec<(Pc, u32)>, LowerError> {
-    let dead_code_goes = passes.contains(Passes::DEAD_CODE);
-    let mut kept: Vec<(Pc, u32)> = Vec::new();
-    for ((pc, insn), ordinal) in code.iter().zip(0..) {
-        if dead_code_goes && !verified.is_reachable(pc) {
-            continue;
+/// The instructions that become operations. What falls through is followed by what it
+/// falls into.
+struct Kept {
+    pcs: Vec<Pc>,
+    /// How many instructions stand before each.
+    ordinals: Vec<u32>,
+    /// For each slot the operation, or [`NONE`].
+    index: Vec<Target>,
+}
+
+const NONE: Target = Target::MAX;
+
+impl Kept {
+    fn of(verified: &Verified, passes: Passes) -> Result<Self, LowerError> {
+        let (code, dead_code_goes) = (verified.code(), passes.contains(Passes::DEAD_CODE));
+        let mut kept = Self {
+            pcs: Vec::with_capacity(code.len()),
+            ordinals: Vec::with_capacity(code.len()),
+            index: vec![NONE; code.len()],
+        };
+        let mut at = 0;
+        for ((pc, insn), ordinal) in code.iter().zip(0..) {
+            if dead_code_goes && !verified.is_reachable(pc) {
+                continue;
+            }
+            // Only dead code can be no instruction.
+            if insn.is_err() {
+                return Err(LowerError::Unsupported(pc));
+            }
+            kept.pcs.push(pc);
+            kept.ordinals.push(ordinal);
+            if let Some(index) = kept.index.get_mut(pc.index()) {
+                *index = at;
+            }
+            at += 1;
         }
-        // Only dead code can be no instruction.
-        if insn.is_err() {
-            return Err(LowerError::Unsupported(pc));
-        }
-        kept.push((pc, ordinal));
+        Ok(kept)
     }
-    Ok(kept)
+
+    /// The index of the operation at `pc`.
+    fn index(&self, pc: Pc) -> Option<Target> {
+        let index = self.index.get(pc.index()).copied();
+        index.filter(|index| *index != NONE)
+    }
 }
 
 /// The functions among the instructions that are kept.
-fn functions(
-    verified: &Verified,
-    code: &Code,
-    kept: &[(Pc, u32)],
-) -> Result<Vec<Function>, LowerError> {
+fn functions(verified: &Verified, kept: &[Pc]) -> Result<Vec<Function>, LowerError> {
     let program = verified.program();
-    let lenders = Lenders::of(code);
+    let lenders = Lenders::of(verified.code());
     let stacks = verified.stacks();
     let number = |n: usize| Target::try_from(n).map_err(|_| LowerError::TooLarge);
-    let index = |pc: Pc| kept.partition_point(|(at, _)| *at < pc);
+    let index = |pc: Pc| kept.partition_point(|at| *at < pc);
     let mut functions = Vec::with_capacity(stacks.len());
     for (at, &(start, depth)) in stacks.iter().enumerate() {
         let after = stacks.get(at + 1).map(|next| next.0);
@@ -154,8 +177,7 @@ struct Lowering<'a> {
     code: &'a Code,
     bindings: Bindings<'a>,
     places: Places<'a>,
-    /// The instructions that become operations, in order.
-    targets: Vec<Pc>,
+    kept: &'a Kept,
     functions: Vec<Function>,
     helpers: Vec<Helper>,
     helper_index: FxHashMap<HelperId, u16>,
@@ -272,20 +294,15 @@ impl Lowering<'_> {
         Ok(op)
     }
 
-    /// The index of the operation at `pc`.
-    fn index(&self, pc: Pc) -> Option<Target> {
-        Target::try_from(self.targets.binary_search(&pc).ok()?).ok()
-    }
-
     /// The operation that an instruction falls into.
     fn following(&self, pc: Pc) -> Option<Target> {
-        self.index(self.code.next(pc))
+        self.kept.index(self.code.next(pc))
     }
 
     /// The operation that a jump at `pc` leads to.
     fn target(&self, pc: Pc, insn: &Insn) -> Result<Target, LowerError> {
         let slot = insn.jump_target(pc).and_then(|to| u32::try_from(to).ok());
-        let target = slot.and_then(|slot| self.index(Pc(slot)));
+        let target = slot.and_then(|slot| self.kept.index(Pc(slot)));
         target.ok_or(LowerError::Unsupported(pc))
     }
 

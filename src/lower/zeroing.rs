@@ -14,15 +14,20 @@ use crate::spec::helpers::{self, Arg, ArgKind, Effects, TypeFlags};
 use crate::spec::limits::STACK_SIZE;
 use crate::verifier::Verified;
 
-/// The most operations that a program may have for this.
-const MOST_OPS: usize = 8192;
+/// The most operations that a program may have for this, and the most bytes of a frame
+/// that are made zero sooner than it is known which.
+const MOST_OPS: usize = 512;
+const FEW_BYTES: u16 = 32;
 
 /// Says for each function what has to be zero.
 pub(super) fn zeroing(program: &mut Lowered, verified: &Verified) {
     // Whoever a tail call leads to may read what the frame held before.
     let has_tail_calls = program.ops.contains(&Op::TailCall);
-    let has_stack = program.functions.iter().any(|function| function.stack > 0);
-    if has_tail_calls || !has_stack || program.ops.len() > MOST_OPS {
+    let gains = program
+        .functions
+        .iter()
+        .any(|function| function.stack > FEW_BYTES);
+    if !gains || has_tail_calls || program.ops.len() > MOST_OPS {
         return;
     }
     let mut finder = Finder {

@@ -59,6 +59,7 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::isa::Code;
 use crate::program::Program;
 use crate::spec::helpers::Caller;
 use crate::util::{Errno, MapId, Pc};
@@ -91,6 +92,7 @@ pub struct Verification {
 #[derive(Debug, Clone)]
 pub struct Verified {
     program: Arc<Program>,
+    code: Arc<Code>,
     facts: Arc<Facts>,
     requirements: Requirements,
 }
@@ -100,6 +102,11 @@ impl Verified {
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
+    }
+
+    /// Its instructions.
+    pub(crate) fn code(&self) -> &Code {
+        &self.code
     }
 
     /// Whether any path executes this instruction: the others are dead code.
@@ -194,9 +201,11 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
             }
             let facts = std::mem::take(&mut verifier.facts);
             let requirements = verifier.requires;
+            let code = Arc::clone(&verifier.structure.code);
             log = verifier.log.into_text();
             result.map(|()| Verified {
                 program: Arc::clone(program),
+                code,
                 facts: Arc::new(facts),
                 requirements,
             })

@@ -34,6 +34,8 @@ pub fn hold(
 ) -> Tally {
     let tally = RefCell::new(Tally::new(what));
     let law = RefCell::new(&mut law);
+    // Machine code that goes astray takes the test with it: the last one told is it.
+    let tells = std::env::var_os("BPFLAB_TELL").is_some();
     let config = Config {
         cases: setting("BPFLAB_RANDOM_COUNT", count),
         max_shrink_iters: 4_000,
@@ -53,6 +55,10 @@ pub fn hold(
             if let Some(why) = refused(&subject) {
                 *tally.refused.entry(why).or_default() += 1;
                 return Ok(());
+            }
+            tally.tells = tells;
+            if tells {
+                eprintln!("{}", text(&subject));
             }
             (law.borrow_mut())(&mut tally, &subject).map_err(TestCaseError::fail)
         });

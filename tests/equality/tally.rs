@@ -10,6 +10,8 @@ use bpflab::harness::EngineKind;
 #[allow(dead_code, reason = "not every test counts everything")]
 pub struct Tally {
     what: &'static str,
+    /// Whether each engine is named before it runs.
+    pub tells: bool,
     /// Programs made.
     pub made: u64,
     /// Why the verifier refused some of them.
@@ -45,6 +47,9 @@ impl Tally {
         self.faults += u64::from(checked.retval.is_none());
         for engine in engines {
             let name = engine.name();
+            if self.tells {
+                eprintln!("on {name}");
+            }
             let answer = engine.run(subject).map_err(|error| error.to_string())?;
             if let Some(difference) = difference(&checked, &answer) {
                 let budget = subject.budget;

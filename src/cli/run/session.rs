@@ -76,8 +76,10 @@ pub(super) fn run(
         faulted: Vec::new(),
         exit: Exit::Fine,
     };
-    for warning in setup::warnings(&session.vm, arguments) {
-        session.printer.warn(&warning)?;
+    if arguments.engine.is_none() {
+        for warning in setup::warnings(&session.vm, arguments.wanted()) {
+            session.printer.warn(&warning)?;
+        }
     }
     session.fire_all()?;
     session.show_results()?;

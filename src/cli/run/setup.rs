@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::arguments::{Arguments, SetupArguments, WorldArguments};
+use super::arguments::{SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;
@@ -93,13 +93,11 @@ pub(super) fn choose_engine(
     Ok(())
 }
 
-/// What is to be said of programs that a kernel would not load, where no engine was asked
-/// for: they run all the same.
-pub(super) fn warnings(vm: &Vm, arguments: &Arguments) -> Vec<String> {
-    let wanted = arguments.program.as_ref();
+/// What is to be said of programs that a kernel would not load: they run all the same.
+pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
     let runs = |handle: &ProgramHandle| {
-        let name = vm.program(*handle).map(|program| &program.name);
-        wanted.is_none() || name == wanted
+        let program = vm.program(*handle);
+        wanted.is_empty() || program.is_some_and(|program| wanted.contains(&program.name))
     };
     let warning = |handle| {
         let reject = vm.verification(handle)?.outcome.as_ref().err()?;
@@ -114,9 +112,6 @@ pub(super) fn warnings(vm: &Vm, arguments: &Arguments) -> Vec<String> {
             "program '{name}' {what}: {why}; it runs with each access checked"
         ))
     };
-    if arguments.engine.is_some() {
-        return Vec::new();
-    }
     vm.handles().filter(runs).filter_map(warning).collect()
 }
 

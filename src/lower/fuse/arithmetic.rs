@@ -4,6 +4,8 @@
 //! in terms of what registers held before the window. Where that is something that a
 //! fused operation computes, and whatever else was written is dead, they are one.
 
+use smallvec::SmallVec;
+
 use super::fused::Fused;
 use super::window::Window;
 use crate::isa::{AluOp, Operand, Reg, RegSet, Width};
@@ -49,6 +51,17 @@ impl Symbol {
 /// What the operations from the first one on compute, if that is one thing, and how many
 /// they are.
 pub(super) fn arithmetic(window: &Window<'_>) -> Option<(Fused, u8)> {
+    let starts = |op: &Op| match op {
+        Op::Alu { op, src, .. } => match op {
+            AluOp::Mov => src.reg().is_some(),
+            AluOp::Lsh | AluOp::Rsh => src.imm().is_some(),
+            _ => false,
+        },
+        _ => false,
+    };
+    if !matches!(window.ops, [first, Op::Alu { .. }, ..] if starts(first)) {
+        return None;
+    }
     let mut symbols = Symbols::default();
     let mut longest = None;
     for (op, n) in window.ops.iter().take(LONGEST).zip(1usize..) {
@@ -77,20 +90,22 @@ pub(super) fn arithmetic(window: &Window<'_>) -> Option<(Fused, u8)> {
     longest
 }
 
-/// The symbols of all registers.
+/// The symbols of the registers that were written.
 #[derive(Default)]
 struct Symbols {
-    known: [Option<Symbol>; Reg::COUNT],
+    known: SmallVec<[(Reg, Symbol); LONGEST]>,
     written: RegSet,
 }
 
 impl Symbols {
     fn of(&self, reg: Reg) -> Symbol {
-        self.known[reg.index()].unwrap_or(Symbol::Was(reg))
+        let mut latest = self.known.iter().rev();
+        let found = latest.find(|(known, _)| *known == reg);
+        found.map_or(Symbol::Was(reg), |(_, symbol)| *symbol)
     }
 
     fn set(&mut self, reg: Reg, symbol: Symbol) {
-        self.known[reg.index()] = Some(symbol);
+        self.known.push((reg, symbol));
         self.written = self.written.with(reg);
     }
 

@@ -47,6 +47,9 @@ pub(super) fn fuse(program: &Lowered) -> Overlay {
 
 /// What the operations from this one on are, and how many.
 fn found(first: Op, window: &Window<'_>) -> Option<(Fused, u8)> {
+    if window.ops.len() < 2 {
+        return None;
+    }
     match first {
         Op::Alu { .. } => {
             let select = branch::select(window);

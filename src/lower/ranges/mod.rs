@@ -31,7 +31,7 @@ use crate::isa::{AluOp, Operand, sign_extend32};
 /// The most operations that a program may have for this: what it gains in a program of
 /// more is not worth the time. A program is lowered in nanoseconds for each operation,
 /// and this takes some hundred.
-const MOST_OPS: usize = 4096;
+const MOST_OPS: usize = 2048;
 
 /// How often the operations of a program may be looked at, on the average.
 const MOST_ROUNDS: usize = 24;

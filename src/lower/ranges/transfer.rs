@@ -197,6 +197,8 @@ impl State {
     fn loaded(&self, place: Place, size: Size) -> Value {
         let known = match place {
             Place::Stack { off } => self.slot(off, size.bytes()),
+            // A field of a context may load as a pointer, whatever its size.
+            Place::Checked { .. } => return Value::Number(Scalar::UNKNOWN),
             _ => None,
         };
         match known {
@@ -273,7 +275,7 @@ fn elements(map: &BoundMap, cpus: u32, index: &Scalar) -> (bool, Scalar) {
     let below = |count: u32| {
         let last = u64::from(count).saturating_sub(1);
         (
-            index.umax <= last,
+            count > 0 && index.umax <= last,
             Scalar::range(index.umin.min(last), index.umax.min(last)),
         )
     };

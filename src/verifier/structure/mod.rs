@@ -48,6 +48,8 @@ use self::summary::Callees;
 use super::liveness::registers;
 use super::log::Log;
 use super::reject::{Checked, reject};
+use std::sync::Arc;
+
 use crate::isa::Code;
 use crate::program::Program;
 use crate::spec::helpers::Caller;
@@ -97,7 +99,7 @@ pub(crate) fn check<T>(
     }
     fastcall::mark(program, &callees, &mut subprograms, &mut insns);
     let structure = Structure {
-        code,
+        code: Arc::new(code),
         subprograms,
         insns,
         graph,

@@ -1,5 +1,7 @@
 //! What is known of a program before its first instruction is walked.
 
+use std::sync::Arc;
+
 use super::functions::SubprogramInfo;
 use super::graph::Graph;
 use crate::isa::Code;
@@ -9,7 +11,7 @@ use crate::util::Pc;
 #[derive(Debug)]
 pub(crate) struct Structure {
     /// The instructions.
-    pub code: Code,
+    pub code: Arc<Code>,
     /// The functions in rising order, the main program first.
     pub subprograms: Vec<SubprogramInfo>,
     /// What is known of each slot.

@@ -297,7 +297,7 @@ fn memory(def: &MapDef, cpus: u32) -> u128 {
     };
     match def.map_type {
         MapType::Array | MapType::PercpuArray => entries * values,
-        MapType::ProgArray | MapType::PerfEventArray => entries * 8,
+        MapType::ProgArray | MapType::PerfEventArray | MapType::ArrayOfMaps => entries * 8,
         MapType::Hash | MapType::PercpuHash | MapType::LruHash | MapType::LruPercpuHash => {
             // A slot's links and its share of the buckets besides key and value.
             hash::slots(def, u32::try_from(cpus).unwrap_or(u32::MAX)) as u128 * (key + values + 48)

@@ -11,6 +11,7 @@ mod array;
 mod base;
 mod bloom;
 mod create;
+mod handles;
 mod hash;
 mod index;
 mod list;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::super::handle::MapHandle;
 use super::base::{Base, Mode};
+use super::handles::Handles;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapFlags, MapType, UpdateFlags};
@@ -17,9 +18,26 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct MapOfMaps {
     base: Base,
-    /// Keys are indices.
-    array: bool,
-    inner: Mutex<BTreeMap<Vec<u8>, MapHandle>>,
+    inner: Inner,
+}
+
+/// The maps that it holds.
+#[derive(Debug)]
+enum Inner {
+    /// By index.
+    Array(Handles),
+    /// By key.
+    Hash(RwLock<Keyed>),
+}
+
+type Keyed = BTreeMap<Vec<u8>, MapHandle>;
+
+fn read(keyed: &RwLock<Keyed>) -> RwLockReadGuard<'_, Keyed> {
+    keyed.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(keyed: &RwLock<Keyed>) -> RwLockWriteGuard<'_, Keyed> {
+    keyed.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a map may stand where `shape` is wanted (`bpf_map_meta_equal`,
@@ -35,21 +53,24 @@ fn same_shape(shape: &MapDef, inner: &MapDef) -> bool {
 
 impl MapOfMaps {
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        let inner = if def.map_type == MapType::ArrayOfMaps {
+            Inner::Array(Handles::new(def.max_entries))
+        } else {
+            Inner::Hash(RwLock::default())
+        };
         Self {
             base: Base::new(def, cpus),
-            array: def.map_type == MapType::ArrayOfMaps,
-            inner: Mutex::new(BTreeMap::new()),
+            inner,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, MapHandle>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The map under a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<MapHandle> {
-        self.lock().get(key).copied()
+        match &self.inner {
+            Inner::Array(slots) => slots.get(Base::index(key).ok()?).map(MapHandle),
+            Inner::Hash(keyed) => read(keyed).get(key).copied(),
+        }
     }
 
     /// Puts a map that `def` describes under a key.
@@ -71,24 +92,28 @@ impl MapOfMaps {
         if !shape.is_some_and(|shape| same_shape(shape, def)) {
             return Err(Errno::EINVAL);
         }
-        let mut there = self.lock();
-        if !self.array {
-            let exists = there.contains_key(key);
-            Mode::of(flags)?.check(exists)?;
-            if !exists && there.len() >= self.base.def().max_entries as usize {
-                return Err(Errno::E2BIG);
+        match &self.inner {
+            Inner::Array(slots) => slots.set(Base::index(key)?, inner.0)?,
+            Inner::Hash(keyed) => {
+                let mut there = write(keyed);
+                let exists = there.contains_key(key);
+                Mode::of(flags)?.check(exists)?;
+                if !exists && there.len() >= self.base.def().max_entries as usize {
+                    return Err(Errno::E2BIG);
+                }
+                there.insert(key.to_vec(), inner);
             }
         }
-        there.insert(key.to_vec(), inner);
         Ok(())
     }
 
     fn check_update(&self, key: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        if self.array {
-            self.base.slot_for_update(key, flags).map(drop)
-        } else {
-            Mode::of(flags)?;
-            self.base.check_key(key)
+        match self.inner {
+            Inner::Array(_) => self.base.slot_for_update(key, flags).map(drop),
+            Inner::Hash(_) => {
+                Mode::of(flags)?;
+                self.base.check_key(key)
+            }
         }
     }
 }
@@ -114,17 +139,17 @@ impl Map for MapOfMaps {
     }
 
     fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
-        if self.array {
-            self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
+        match &self.inner {
+            Inner::Array(slots) => slots.remove(Base::index(key)?),
+            Inner::Hash(keyed) => write(keyed).remove(key).map(drop).ok_or(Errno::ENOENT),
         }
-        self.lock().remove(key).map(drop).ok_or(Errno::ENOENT)
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        if self.array {
+        let Inner::Hash(keyed) = &self.inner else {
             return self.base.next_index(key);
-        }
-        let there = self.lock();
+        };
+        let there = read(keyed);
         let from = match key.filter(|key| there.contains_key(*key)) {
             Some(key) => Bound::Excluded(key),
             None => Bound::Unbounded,

@@ -1,9 +1,8 @@
 //! Arrays of programs to tail-call (`prog_array_map_ops`, `kernel/bpf/arraymap.c`).
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::super::handle::ProgramHandle;
 use super::base::Base;
+use super::handles::Handles;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
@@ -14,24 +13,21 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct ProgArray {
     base: Base,
-    /// For each slot the program's handle, plus 1; 0 where it is empty.
-    slots: Box<[AtomicU32]>,
+    slots: Handles,
 }
 
 impl ProgArray {
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
         Self {
             base: Base::new(def, cpus),
-            slots: (0..def.max_entries).map(|_| AtomicU32::new(0)).collect(),
+            slots: Handles::new(def.max_entries),
         }
     }
 
     /// The program in a slot; `None` where it is empty or there is no such slot.
     #[must_use]
     pub fn get(&self, index: u32) -> Option<ProgramHandle> {
-        let slot = self.slots.get(index as usize)?;
-        let handle = slot.load(Ordering::Relaxed).checked_sub(1);
-        handle.map(ProgramHandle)
+        self.slots.get(index).map(ProgramHandle)
     }
 
     /// Puts a program into a slot.
@@ -40,10 +36,7 @@ impl ProgArray {
     /// `E2BIG` past the end, `EPERM` where user space may not write.
     pub fn set(&self, index: u32, program: ProgramHandle) -> Result<(), Errno> {
         self.base.user_writes()?;
-        let slot = self.slots.get(index as usize).ok_or(Errno::E2BIG)?;
-        let handle = program.0.checked_add(1).ok_or(Errno::EBADF)?;
-        slot.store(handle, Ordering::Relaxed);
-        Ok(())
+        self.slots.set(index, program.0)
     }
 }
 
@@ -68,12 +61,7 @@ impl Map for ProgArray {
     }
 
     fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
-        let index = Base::index(key)? as usize;
-        let slot = self.slots.get(index).ok_or(Errno::E2BIG)?;
-        match slot.swap(0, Ordering::Relaxed) {
-            0 => Err(Errno::ENOENT),
-            _ => Ok(()),
-        }
+        self.slots.remove(Base::index(key)?)
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
