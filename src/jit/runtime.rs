@@ -103,7 +103,6 @@ pub(super) mod shims {
     }
 
     /// Calls a helper: gives r0.
-    #[expect(clippy::too_many_arguments, reason = "the first five are the helper's")]
     pub extern "C" fn helper(
         r1: u64,
         r2: u64,
