@@ -16,6 +16,7 @@
 //! | `prune` | leaving out what nobody reaches |
 //! | `fresh` | which values are there though the program deletes some |
 //! | `zeroing` | what of a frame has to be zero |
+//! | `lenders` | which functions may tell others where their frame is |
 //! | `context` | what a program asks of its context, and whether a run may start |
 //!
 //! What a fast engine relies on, for a [`Lowered`] program whose run
