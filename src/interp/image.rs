@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
 use super::native::Native;
-use crate::isa::{Code, DecodeError, Insn, Lenders};
-use crate::lower::Lowered;
+use crate::isa::{Code, DecodeError, Insn};
+use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::vm::memory::{Address, Region, SpaceFull};

@@ -14,7 +14,7 @@
 //!
 //! Each frame is a region of the machine's memory, so that programs and helpers reach it
 //! by the number in r10. That number stays the same from function to function until one
-//! has been there that [lends](crate::isa::Lenders) its frame: when such a function ends,
+//! has been there that [lends](crate::lower::Lenders) its frame: when such a function ends,
 //! the region goes by another number, and pointers to the frame are stale. Who does not
 //! lend its frame leaves nobody with such a pointer.
 
@@ -135,12 +135,10 @@ impl Frames {
         Address::from_register(region.plus(start(depth) as u64))
     }
 
-    /// Makes the bytes of a frame zero.
+    /// Makes the bytes of the frame at a depth zero.
     pub(super) fn clear(&self, depth: usize) {
-        for at in (start(depth)..start(depth) + STACK_SIZE).step_by(8) {
-            // In bounds, for a depth that exists.
-            let _ = self.bytes.store(at, 8, 0);
-        }
+        let first = start(depth) / 8;
+        self.bytes.clear_words(first..first + STACK_SIZE / 8);
     }
 
     /// Says what messages call the frame at a depth.

@@ -68,7 +68,7 @@ pub struct Function {
     /// by nobody, unless a tail call leaves the frame to another program: a program
     /// that has one has all of `stack` here in each function.
     pub zeroed: Box<[(u16, u16)]>,
-    /// Whether others may know where its frame is ([`Lenders`](crate::isa::Lenders)).
+    /// Whether others may know where its frame is ([`Lenders`](super::Lenders)).
     pub lends: bool,
     /// What messages call its frame.
     pub frame_name: Arc<str>,

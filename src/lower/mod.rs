@@ -16,6 +16,7 @@
 //! | `prune` | leaving out what nobody reaches |
 //! | `fresh` | which values are there though the program deletes some |
 //! | `zeroing` | what of a frame has to be zero |
+//! | `lenders` | which functions may tell others where their frame is |
 //! | `context` | what a program asks of its context, and whether a run may start |
 //!
 //! What a fast engine relies on, for a [`Lowered`] program whose run
@@ -34,6 +35,7 @@ mod flow;
 mod fresh;
 mod fuse;
 mod known;
+mod lenders;
 mod lowered;
 mod note;
 mod op;
@@ -53,6 +55,7 @@ pub use bindings::Bindings;
 pub(crate) use effect::effect;
 pub use fuse::{Branch, Fused, Source};
 pub use known::{CPU, KNOWN, KnownValues};
+pub use lenders::Lenders;
 pub use lowered::{BoundMap, ContextUse, Function, Helper, Keys, Lowered};
 pub use note::Notes;
 pub use op::{Op, Order, Place, Target};

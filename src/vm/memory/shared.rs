@@ -5,6 +5,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A zeroed block of memory of fixed size and address, shared without a lock.
@@ -189,27 +190,35 @@ impl SharedBytes {
 
     /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Aligned
     /// words are written in one piece.
+    #[inline]
     pub fn write(&self, at: usize, from: &[u8]) -> Option<()> {
-        self.pointer(at, from.len())?;
-        let (mut at, mut rest) = (at, from);
-        if at.is_multiple_of(8) {
-            let (words, tail) = rest.as_chunks::<8>();
-            for word in words {
-                self.store(at, 8, u64::from_le_bytes(*word))?;
-                at += 8;
+        let mut to = self.pointer(at, from.len())?;
+        let mut rest = from;
+        // SAFETY: as many bytes as `from` has lie at `to`, which moves on with what was
+        // written and is as aligned as `at` is; all accesses are atomic.
+        unsafe {
+            if at.is_multiple_of(8) {
+                let (words, tail) = rest.as_chunks::<8>();
+                for word in words {
+                    let word = u64::from_ne_bytes(*word);
+                    AtomicU64::from_ptr(to.cast()).store(word, Ordering::Relaxed);
+                    to = to.add(8);
+                }
+                rest = tail;
             }
-            rest = tail;
-        }
-        if at.is_multiple_of(4) {
-            let (halves, tail) = rest.as_chunks::<4>();
-            for half in halves {
-                self.store(at, 4, u32::from_le_bytes(*half).into())?;
-                at += 4;
+            if at.is_multiple_of(4) {
+                let (halves, tail) = rest.as_chunks::<4>();
+                for half in halves {
+                    let half = u32::from_ne_bytes(*half);
+                    AtomicU32::from_ptr(to.cast()).store(half, Ordering::Relaxed);
+                    to = to.add(4);
+                }
+                rest = tail;
             }
-            rest = tail;
-        }
-        for (at, byte) in (at..).zip(rest) {
-            self.store(at, 1, u64::from(*byte))?;
+            for byte in rest {
+                AtomicU8::from_ptr(to).store(*byte, Ordering::Relaxed);
+                to = to.add(1);
+            }
         }
         Some(())
     }
@@ -231,7 +240,12 @@ impl SharedBytes {
 
     /// Sets everything to zero.
     pub fn clear(&self) {
-        for cell in &self.cells {
+        self.clear_words(0..self.cells.len());
+    }
+
+    /// Makes these words of 8 bytes zero; none if they are not all there.
+    pub fn clear_words(&self, words: Range<usize>) {
+        for cell in self.cells.get(words).unwrap_or_default() {
             // SAFETY: a cell is an aligned u64; all accesses are atomic.
             unsafe { AtomicU64::from_ptr(cell.get()) }.store(0, Ordering::Relaxed);
         }

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::code::Code;
-use super::insn::{Insn, Operand};
-use super::reg::{Reg, RegSet};
-use crate::util::Pc;
+use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Reg, RegSet, Width};
+use crate::spec::helpers::{ArgKind, helper};
+use crate::util::{HelperId, Pc};
 
-/// The functions of a program, each with whether it *lends* its frame: an instruction of
-/// it uses the number in r10 for more than reaching its own stack. Nobody knows the
-/// address of another function's frame, so an engine need not give that a new address
-/// each time. It is judged by the instructions alone, reachable or not, so that all
-/// engines judge alike.
+/// The functions of a program, each with whether it *lends* its frame: it uses the number
+/// in r10 for more than to reach its own stack, and to pass parts of that to helpers
+/// that take the bytes there. Nobody knows the address of another function's frame, so
+/// an engine need not give that a new address each time. It is judged by the
+/// instructions alone, reachable or not, so that all engines judge alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lenders {
     /// By first instruction.
@@ -46,7 +45,7 @@ impl Lenders {
                     let next = pc.0.saturating_add(insn.slots());
                     let falls_out = insn.falls_through() && !own.contains(&i64::from(next));
                     let strays = insn.jump_target(pc).is_some_and(|to| !own.contains(&to));
-                    falls_out || strays || uses_number(&insn)
+                    falls_out || strays || lends_by(code, pc, &insn)
                 });
         }
         Self { functions }
@@ -60,9 +59,15 @@ impl Lenders {
     }
 }
 
-/// Whether an instruction uses the number in r10 other than to reach the stack.
-fn uses_number(insn: &Insn) -> bool {
+/// Whether the instruction at `pc` makes a function lend its frame.
+fn lends_by(code: &Code, pc: Pc, insn: &Insn) -> bool {
     let used = match *insn {
+        Insn::Alu {
+            op: AluOp::Mov,
+            width: Width::W64,
+            dst,
+            src: Operand::Reg(Reg::FP),
+        } if dst != Reg::FP => return !is_argument(code, code.next(pc), dst),
         Insn::Store {
             src: Operand::Reg(src),
             ..
@@ -75,10 +80,57 @@ fn uses_number(insn: &Insn) -> bool {
     used.union(insn.writes()).contains(Reg::FP)
 }
 
+/// Whether a register that holds an address of the stack before `pc` is nothing but an
+/// argument of the next call, of a helper that takes the bytes there. Calls leave nothing
+/// in the registers of arguments.
+fn is_argument(code: &Code, pc: Pc, reg: Reg) -> bool {
+    let mut at = pc;
+    while let Some(insn) = code.insn(at) {
+        match insn {
+            Insn::Call(CallTarget::Helper(id)) => return takes_bytes(id, reg),
+            Insn::Alu {
+                op: AluOp::Add | AluOp::Sub,
+                width: Width::W64,
+                dst,
+                src: Operand::Imm(_),
+            } if dst == reg => {}
+            insn if insn.reads().contains(reg) => return false,
+            insn if insn.writes().contains(reg) => return true,
+            insn if !insn.falls_through() || insn.is_call() || insn.jump_off().is_some() => {
+                return false;
+            }
+            _ => {}
+        }
+        at = code.next(at);
+    }
+    false
+}
+
+/// Whether a helper takes the bytes that an argument points to, and does nothing else
+/// with the pointer.
+fn takes_bytes(id: HelperId, reg: Reg) -> bool {
+    let argument = Reg::ARGUMENTS.iter().position(|known| *known == reg);
+    let (Some(number), Some(helper)) = (argument, helper(id)) else {
+        return false;
+    };
+    helper.prototypes.iter().all(|prototype| {
+        let keeps = |kind| matches!(kind, ArgKind::PtrToDynptr | ArgKind::PtrToFunc);
+        let bytes = |kind| {
+            matches!(
+                kind,
+                ArgKind::PtrToMapKey | ArgKind::PtrToMapValue | ArgKind::PtrToMem
+            )
+        };
+        let argument = prototype.args.get(number);
+        argument.is_some_and(|argument| bytes(argument.kind))
+            && !prototype.args.iter().any(|argument| keeps(argument.kind))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::asm::assemble;
     use super::*;
+    use crate::isa::assemble;
 
     fn lends(text: &str, start: u32) -> bool {
         Lenders::of(&Code::new(&assemble(text).unwrap())).lends(Pc(start))
@@ -103,6 +155,24 @@ mod tests {
         ] {
             assert!(lends(text, 0), "{text}");
         }
+    }
+
+    /// Helpers don't tell either, but callbacks, dynamic pointers and text do.
+    #[test]
+    fn what_helpers_get() {
+        let call = |text: &str, id: u32| lends(&format!("{text}\ncall {id}\n exit"), 0);
+        let key = "r2 = r10\n r2 += -4\n r1 = 7";
+        assert!(
+            !call(key, 1) && !call(key, 2),
+            "bpf_map_lookup_elem, …_update_elem"
+        );
+        assert!(call(key, 181), "bpf_loop");
+        assert!(call("r3 = r10", 6), "bpf_trace_printk");
+        assert!(call("r1 = r10", 197), "bpf_dynptr_from_mem");
+        assert!(call(key, 999) && call("r6 = r10", 1));
+        assert!(call("r2 = r10\n r3 = r2", 1));
+        assert!(call("r2 = r10\n if r1 == 0 goto +0", 1));
+        assert!(!call("r2 = r10\n r2 = 0", 181), "nobody sees it");
     }
 
     #[test]
