@@ -115,6 +115,7 @@ const CRATES: &[(&str, Where)] = &[
     ("serde_json", Where::Anywhere),
     ("smallvec", Where::Anywhere),
     ("thiserror", Where::Anywhere),
+    ("yaxpeax-arch", Where::In(&["jit"])),
     ("yaxpeax-arm", Where::In(&["jit"])),
     ("zerocopy", Where::OneFileOf("harness")),
 ];

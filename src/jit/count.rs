@@ -10,6 +10,10 @@
 
 use crate::lower::{Lowered, Op, Target};
 
+/// The most rounds of a loop whose code may stand one after another, without a look at
+/// the register in between.
+pub(super) const MOST_ROUNDS: i32 = 4;
+
 /// The phases of a program's operations.
 #[derive(Debug)]
 pub(super) struct Counts {
@@ -40,8 +44,10 @@ impl Counts {
                 wanted.get_or_insert(after);
             }
         }
-        // A phase is at most the number of operations before.
-        let margin = i32::try_from(ops.len()).map_or(i32::MAX, |n| n.saturating_mul(2));
+        // A phase is at most the number of operations before, rounds of loops included,
+        // and so is what can be executed until the next look.
+        let factor = 2 * MOST_ROUNDS;
+        let margin = i32::try_from(ops.len()).map_or(i32::MAX, |n| n.saturating_mul(factor));
         Self {
             phases,
             margin: margin.saturating_add(2),

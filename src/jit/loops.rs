@@ -8,16 +8,22 @@ pub(super) struct Loops {
     /// For each operation how many jumps backwards go over it, and whether one leads
     /// there; empty where there are none.
     ops: Vec<(u8, bool)>,
+    /// Whether a jump leads there.
+    targets: Vec<bool>,
 }
 
 impl Loops {
     pub(super) fn of(ops: &[Op]) -> Self {
         let mut changes: Vec<(i32, bool)> = Vec::new();
+        let mut targets = vec![false; ops.len()];
         for (op, from) in ops.iter().zip(0u32..) {
             let (Op::Jump { target } | Op::JumpIf { target, .. } | Op::MayGoto { target }) = op
             else {
                 continue;
             };
+            if let Some(is_target) = targets.get_mut(*target as usize) {
+                *is_target = true;
+            }
             if *target > from {
                 continue;
             }
@@ -36,12 +42,20 @@ impl Loops {
             depth += change;
             (u8::try_from(depth).unwrap_or(u8::MAX), is_head)
         });
-        Self { ops: ops.collect() }
+        Self {
+            ops: ops.collect(),
+            targets,
+        }
     }
 
     /// How many loops an operation is in.
     pub(super) fn depth(&self, at: Target) -> u8 {
         self.ops.get(at as usize).map_or(0, |(depth, _)| *depth)
+    }
+
+    /// Whether a jump leads to an operation.
+    pub(super) fn is_target(&self, at: Target) -> bool {
+        self.targets.get(at as usize).is_none_or(|is| *is)
     }
 
     /// Whether an operation is where a loop begins.
@@ -65,6 +79,8 @@ mod tests {
         assert_eq!(depths, [1, 2, 2, 1, 0, 0]);
         let heads: Vec<u32> = (0..6).filter(|at| loops.is_head(*at)).collect();
         assert_eq!(heads, [0, 1]);
+        let targets: Vec<u32> = (0..6).filter(|at| loops.is_target(*at)).collect();
+        assert_eq!(targets, [0, 1, 5]);
         assert_eq!(Loops::of(&ops[4..]).depth(0), 0);
     }
 }

@@ -6,7 +6,7 @@
 //! | `code` | code memory: written, then executable, never both |
 //! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
-//! | `labels` | labels, and code that is put off |
+//! | `disassemble` | code as text |
 //! | `layout` | where machine code finds what in a run |
 //! | `runtime` | what machine code and Rust agree on, and what machine code calls |
 //! | `arm64` | the code for arm64 |
@@ -22,8 +22,9 @@
 mod arm64;
 mod code;
 mod count;
+#[cfg(feature = "cli")]
+mod disassemble;
 mod emitted;
-mod labels;
 mod layout;
 mod loops;
 mod runtime;
@@ -36,6 +37,8 @@ use crate::lower::Lowered;
 use crate::spec::context::Arch;
 use code::CodeMemory;
 use count::Counts;
+#[cfg(feature = "cli")]
+pub use disassemble::{MachineInsn, disassemble};
 pub use emitted::Emitted;
 
 /// Whether this host executes what is emitted for it.
@@ -82,5 +85,16 @@ pub fn emit_for(machine: Arch, lowered: &Lowered) -> Option<Emitted> {
     match machine {
         Arch::X86_64 => x86_64::emit(lowered, &counts, x86_64::Features::of_host()),
         Arch::Arm64 => arm64::emit(lowered, &counts, arm64::Features::of_host()),
+    }
+}
+
+/// The extensions of a machine that code for it uses here: what the host has, if it is
+/// one; empty if there are none.
+#[must_use]
+pub fn extensions(machine: Arch) -> &'static str {
+    match machine {
+        Arch::X86_64 if x86_64::Features::of_host().bmi2 => "BMI2",
+        Arch::Arm64 if arm64::Features::of_host().lse => "LSE",
+        _ => "",
     }
 }

@@ -158,6 +158,26 @@ impl<'p> Listing<'p> {
         })
     }
 
+    /// The function that begins at an instruction, and the line of C.
+    pub(super) fn write_before(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        insn: &ListedInsn<'_>,
+    ) -> fmt::Result {
+        if let Some(header) = self.header(insn.insn) {
+            writeln!(f, "{header}:")?;
+        }
+        if self.source
+            && insn.begins_line
+            && let Some(line) = insn.source
+        {
+            let file = line.file.rsplit('/').next().unwrap_or(line.file);
+            writeln!(f, "; {} @ {file}:{}", line.text, line.line)?;
+        }
+        Ok(())
+    }
+
+    /// An instruction with its comment, without the end of the line.
     /// The C declaration of the function that begins at `pc`, or its name.
     fn header(&self, pc: u32) -> Option<String> {
         let start = |sub: &&crate::program::Subprogram| sub.start == Pc(pc);
@@ -175,6 +195,17 @@ impl<'p> Listing<'p> {
     }
 }
 
+impl fmt::Display for ListedInsn<'_> {
+    /// The text with its comment.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.insn, self.text)?;
+        match &self.comment {
+            Some(comment) => write!(f, " // {comment}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = self.program;
@@ -185,21 +216,8 @@ impl fmt::Display for Listing<'_> {
             program.section
         )?;
         for insn in self.insns() {
-            if let Some(header) = self.header(insn.insn) {
-                writeln!(f, "{header}:")?;
-            }
-            if self.source
-                && insn.begins_line
-                && let Some(line) = insn.source
-            {
-                let file = line.file.rsplit('/').next().unwrap_or(line.file);
-                writeln!(f, "; {} @ {file}:{}", line.text, line.line)?;
-            }
-            write!(f, "{}: {}", insn.insn, insn.text)?;
-            match &insn.comment {
-                Some(comment) => writeln!(f, " // {comment}")?,
-                None => writeln!(f)?,
-            }
+            self.write_before(f, &insn)?;
+            writeln!(f, "{insn}")?;
         }
         Ok(())
     }

@@ -9,6 +9,8 @@ mod inspection;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel_check;
 mod listing;
+#[cfg(all(feature = "jit", feature = "cli"))]
+mod machine_listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
@@ -28,6 +30,8 @@ pub use inspection::{
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use kernel_check::KernelCheck;
 pub use listing::{ListedInsn, ListedLine, Listing};
+#[cfg(all(feature = "jit", feature = "cli"))]
+pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};

@@ -12,20 +12,34 @@ use crate::lower::Target;
 impl Emitter<'_> {
     /// On from `from` at `to`.
     pub(super) fn jump(&mut self, from: Target, to: Target) {
-        let (taken, label) = (self.counts.edge(from, to), self.label(to));
-        self.take(taken);
-        if to > from {
-            if to > from + 1 || taken != 0 {
-                asm!(self ; jmp =>label);
-            }
-            return;
+        if self.goes_round(from, to) {
+            return; // the next round follows
         }
+        let (taken, label) = (self.edge(from, to), self.label(to));
+        if to == from + 1 {
+            return self.take(taken);
+        }
+        if to > from {
+            return self.go(taken, label);
+        }
+        self.take(taken);
         let bail = self.stub(Stub::Bail(to));
         if taken == 0 {
             asm!(self ; test Rq(LEFT), Rq(LEFT));
         }
         // Nothing overflows; hosts execute this pair as one.
         asm!(self ; jge =>label ; jmp =>bail);
+    }
+
+    /// Counts, and goes there.
+    pub(super) fn go(&mut self, taken: i32, label: DynamicLabel) {
+        self.take(taken);
+        asm!(self ; jmp =>label);
+    }
+
+    /// On from `from` with the next operation, which follows.
+    pub(super) fn fall(&mut self, from: Target, next: Target) {
+        self.take(self.edge(from, next));
     }
 
     /// On from `from` at `to` if `dst op src` holds, else with the next operation.
@@ -38,46 +52,77 @@ impl Emitter<'_> {
         to: Target,
     ) {
         self.compare(op, width, dst, src);
-        self.branch_on(from, op, true, to);
+        self.branch_on(from, op, true, to, from);
     }
 
-    /// After a comparison: on from `from` at `to` if `op` holds as it `should`, else with
-    /// what follows.
-    pub(super) fn branch_on(&mut self, from: Target, op: JumpOp, should: bool, to: Target) {
-        if to > from {
-            let label = match self.counts.edge(from, to) {
-                0 => self.label(to),
-                _ => self.stub(Stub::Edge { from, to }),
-            };
+    /// After a comparison: on from `from` at `to` if `op` holds as it `should`, else from
+    /// `last`, which is `from` or the operation before, with what follows `from`.
+    pub(super) fn branch_on(
+        &mut self,
+        from: Target,
+        op: JumpOp,
+        should: bool,
+        to: Target,
+        last: Target,
+    ) {
+        let next = from + 1;
+        if self.goes_round(from, to) {
+            let out = self.edge_label(last, next);
+            self.branch(op, !should, out);
+        } else if to > from {
+            let label = self.edge_label(from, to);
             self.branch(op, should, label);
+            self.fall(last, next);
         } else {
-            let next = self.code.new_dynamic_label();
-            self.branch(op, !should, next);
+            let out = self.code.new_dynamic_label();
+            self.branch(op, !should, out);
             self.jump(from, to);
-            asm!(self ; =>next);
+            asm!(self ; =>out);
+            self.fall(last, next);
+        }
+    }
+
+    /// The label of the way forward from `from` to `to`.
+    fn edge_label(&mut self, from: Target, to: Target) -> DynamicLabel {
+        let label = self.label(to);
+        match self.edge(from, to) {
+            0 => label,
+            taken => self.stub(Stub::Edge { taken, label }),
         }
     }
 
     /// Compares as `op` wants it.
     pub(super) fn compare(&mut self, op: JumpOp, width: Width, dst: Reg, src: Operand) {
         let dst = self.source(dst, FIRST);
+        self.compare_host(op, width, dst, src);
+    }
+
+    /// The same with a register of the host, not the second spare one unless the other
+    /// is a constant.
+    pub(super) fn compare_host(&mut self, op: JumpOp, width: Width, dst: Host, src: Operand) {
         match (op, src) {
-            (JumpOp::Set, src) => {
-                let src = self.operand(src, SECOND);
+            (JumpOp::Set, Operand::Imm(imm)) => self.test_with(width, dst, imm),
+            (JumpOp::Set, Operand::Reg(src)) => {
+                let src = self.source(src, FIRST);
                 by_width!(self, width, test, dst, src);
             }
             (JumpOp::Eq | JumpOp::Ne, Operand::Imm(0)) => by_width!(self, width, test, dst, dst),
-            (_, Operand::Imm(imm)) => self.compare_with(width, dst, imm),
+            (_, Operand::Imm(imm)) => self.with_immediate(Digit::CMP, width, dst, imm),
             (_, Operand::Reg(src)) => {
-                let src = self.source(src, SECOND);
+                let src = self.source(src, if dst == FIRST { SECOND } else { FIRST });
                 by_width!(self, width, cmp, dst, src);
             }
         }
     }
 
-    /// Compares a register with a constant.
-    pub(super) fn compare_with(&mut self, width: Width, dst: Host, imm: i32) {
-        self.with_immediate(Digit::CMP, width, dst, imm);
+    /// Tests bits of a register.
+    fn test_with(&mut self, width: Width, dst: Host, imm: i32) {
+        match (u8::try_from(imm), width) {
+            (Ok(imm), _) => asm!(self ; test Rb(dst), imm.cast_signed()),
+            // Without upper bits the lower half will do.
+            (Err(_), Width::W64) if imm < 0 => asm!(self ; test Rq(dst), imm),
+            (Err(_), _) => asm!(self ; test Rd(dst), imm),
+        }
     }
 
     /// Goes to the label if, after the comparison, `op` holds as it `should`.

@@ -9,12 +9,14 @@ use super::assembler::Assembler;
 use super::divide::{Division, Special};
 use super::encode::{At, Digit, Opcode};
 use super::features::Features;
-use super::pins::Pins;
+use super::pins::{Pin, Pins};
 use super::regs::{FIRST, Host, LEFT, RUN, host};
+use super::unroll::Round;
 use crate::interp::{Run, in_head};
-use crate::isa::{Operand, Reg, Size, Width, sign_extend32};
+use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;
 use crate::jit::emitted::Ways;
+use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Target};
 
 /// Instructions into an emitter's code.
@@ -43,6 +45,11 @@ pub(super) struct Emitter<'a> {
     pub ends: Ends,
     /// What its spare registers hold.
     pub pins: Pins,
+    /// What the first spare register for the code of one operation holds, if it is known.
+    pub held: Option<Pin>,
+    /// The round of a loop under way.
+    pub round: Option<Round>,
+    pub loops: Loops,
     /// Which registers it changes that it has to keep.
     pub changed: SmallVec<[Host; 4]>,
     /// Whether it calls anything that is not put off.
@@ -82,10 +89,10 @@ pub(super) enum Stub {
     Bail(Target),
     /// A jump forward that changes the count.
     Edge {
-        /// The jump.
-        from: Target,
-        /// Its target.
-        to: Target,
+        /// What it takes from the number of instructions left.
+        taken: i32,
+        /// Where it leads.
+        label: DynamicLabel,
     },
     /// The interpreter's step does the operation, and the code goes on after it.
     Step(Target),
@@ -144,6 +151,9 @@ impl<'a> Emitter<'a> {
             stubs: Vec::new(),
             ends,
             pins: Pins::default(),
+            held: None,
+            round: None,
+            loops: Loops::of(lowered.ops()),
             changed: SmallVec::new(),
             calls: false,
             is_main: false,
@@ -159,10 +169,23 @@ impl<'a> Emitter<'a> {
     /// The label of an operation. (All targets are operations; the first function's
     /// code is a harmless place for what does not exist.)
     pub(super) fn label(&self, op: Target) -> DynamicLabel {
-        self.labels
-            .get(op as usize)
-            .copied()
+        let round = self.round.as_ref();
+        round
+            .and_then(|round| round.label(op))
+            .or_else(|| self.labels.get(op as usize).copied())
             .unwrap_or(self.ends.stop)
+    }
+
+    /// What going on at `to` after `from` takes from the number of instructions left.
+    pub(super) fn edge(&self, from: Target, to: Target) -> i32 {
+        let ahead = self.round.as_ref().map_or(0, |round| round.ahead(to));
+        self.counts.edge(from, to) + ahead
+    }
+
+    /// Whether going from `from` to `to` leads to the next round, whose code follows.
+    pub(super) fn goes_round(&self, from: Target, to: Target) -> bool {
+        let round = self.round.as_ref();
+        round.is_some_and(|round| round.has_next(from, to))
     }
 
     /// The label of code that is put off.
@@ -255,17 +278,6 @@ impl<'a> Emitter<'a> {
             asm!(self ; mov Rq(dst), DWORD small);
         } else {
             asm!(self ; mov Rq(dst), QWORD value.cast_signed());
-        }
-    }
-
-    /// The host register with an operand's value.
-    pub(super) fn operand(&mut self, operand: Operand, spare: Host) -> Host {
-        match operand {
-            Operand::Reg(reg) => self.source(reg, spare),
-            Operand::Imm(imm) => {
-                self.constant(spare, sign_extend32(imm));
-                spare
-            }
         }
     }
 

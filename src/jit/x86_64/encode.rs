@@ -148,6 +148,16 @@ impl Opcode {
         Some((Self::sized(code, size), Digit::of(op)?.0))
     }
 
+    /// `cmp [at], imm`, with [`COMPARE`](Self::COMPARE) in place of the register, as
+    /// [`update_imm`](Self::update_imm).
+    pub(super) fn compare_imm(size: Size, imm: i32) -> Self {
+        let is_small = i8::try_from(imm).is_ok() && size != Size::B;
+        Self::sized(if is_small { 0x83 } else { 0x81 }, size)
+    }
+
+    /// What stands in place of the register of a comparison with an immediate.
+    pub(super) const COMPARE: Host = Digit::CMP.0;
+
     /// `op reg, [at]`; none where the host has no such instruction.
     pub(super) const fn with_load(op: AluOp, width: Width) -> Option<Self> {
         let opcode = match (op, Digit::of(op)) {

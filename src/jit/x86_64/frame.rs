@@ -220,7 +220,7 @@ impl Emitter<'_> {
             asm!(self ; =>label);
             match stub {
                 Stub::Bail(at) => self.bail(at),
-                Stub::Edge { from, to } => self.jump(from, to),
+                Stub::Edge { taken, label } => self.go(taken, label),
                 Stub::Step(at) => {
                     self.step(at);
                     self.follow(at);
@@ -246,7 +246,7 @@ impl Emitter<'_> {
 
     /// On after an operation.
     fn follow(&mut self, at: Target) {
-        self.take(self.counts.edge(at, at + 1));
+        self.fall(at, at + 1);
         let next = self.label(at + 1);
         asm!(self ; jmp =>next);
     }

@@ -14,7 +14,7 @@ impl Emitter<'_> {
     /// that is better than theirs.
     pub(super) fn fused(&mut self, at: Target, end: Target, fused: Fused) -> bool {
         // Nothing leads into it, so that phases follow one another.
-        if (at..end - 1).any(|inner| self.counts.edge(inner, inner + 1) != 0) {
+        if (at..end - 1).any(|inner| self.edge(inner, inner + 1) != 0) {
             return false;
         }
         let has_code = match fused {
@@ -24,7 +24,7 @@ impl Emitter<'_> {
                 dst,
                 left,
                 right,
-            } => self.three(op, width, dst, Operand::Reg(left), right),
+            } => self.three(op, width, dst, left, right),
             Fused::Rotate {
                 width,
                 dst,
@@ -52,6 +52,16 @@ impl Emitter<'_> {
                 index,
                 left,
             } => self.shift_add(dst, base, index, left),
+            Fused::LoadIndexed {
+                size,
+                place,
+                dst,
+                left,
+                right,
+            } => self.load_indexed(at, (size, place), dst, left, right),
+            // The branches are well predicted where it was measured, and the one
+            // instruction more or less would have to be counted.
+            Fused::Select { .. } => false,
             Fused::LoadAlu {
                 size,
                 place,
@@ -78,19 +88,13 @@ impl Emitter<'_> {
                 self.compare(branch.op, branch.width, branch.left, branch.right);
                 return self.fused_branch(branch, end);
             }
-            Fused::AluBranch { copy: Some(_), .. }
-            | Fused::LoadBranch { dst: None, .. }
-            | Fused::LoadIndexed { .. }
-            | Fused::Select { .. } => {
-                return false;
-            }
             Fused::AluBranch {
+                copy,
                 op,
                 width,
                 dst,
                 src,
                 branch,
-                copy: None,
             } => {
                 let note = self.lowered.note(at);
                 let width = if note.contains(Notes::NARROW) {
@@ -98,6 +102,11 @@ impl Emitter<'_> {
                 } else {
                     width
                 };
+                if let Some((to, from)) = copy
+                    && let Some(to) = host(to)
+                {
+                    self.mov(Width::W64, to, Operand::Reg(from));
+                }
                 self.alu(op, width, dst, src, note);
                 if !sets_flags(op, width, dst, &branch) {
                     self.compare(branch.op, branch.width, branch.left, branch.right);
@@ -107,18 +116,17 @@ impl Emitter<'_> {
             Fused::LoadBranch {
                 size,
                 place,
-                dst: Some(dst),
+                dst,
                 branch,
             } => {
-                if !is_direct(place) || !self.load(at, size, dst, place) {
+                if !is_direct(place) || !self.load_compare(at, (size, place), dst, branch) {
                     return false;
                 }
-                self.compare(branch.op, branch.width, branch.left, branch.right);
                 return self.fused_branch(branch, end);
             }
         };
         if has_code {
-            self.take(self.counts.edge(end - 1, end));
+            self.fall(end - 1, end);
         }
         has_code
     }
@@ -132,28 +140,107 @@ impl Emitter<'_> {
             skips,
             ..
         } = branch;
-        self.branch_on(end - 1, op, when, target);
         // The jump that ends it is executed only if it goes to the target.
         let last = if skips { end - 2 } else { end - 1 };
-        self.take(self.counts.edge(last, end));
+        self.branch_on(end - 1, op, when, target, last);
+        true
+    }
+
+    /// Loads a number and compares it with another.
+    fn load_compare(
+        &mut self,
+        at: Target,
+        (size, place): (Size, Place),
+        dst: Option<Reg>,
+        branch: Branch,
+    ) -> bool {
+        let Branch {
+            op, width, right, ..
+        } = branch;
+        if let Some(dst) = dst {
+            let is_loaded = self.load(at, size, dst, place);
+            if is_loaded {
+                self.compare(op, width, dst, right);
+            }
+            return is_loaded;
+        }
+        let Some(from) = self.place(at, place) else {
+            return false;
+        };
+        match right {
+            Operand::Imm(imm) if compares_in_memory(op, width, size, imm) => {
+                self.with_memory(Opcode::compare_imm(size, imm), Opcode::COMPARE, from);
+                self.immediate(size, imm);
+            }
+            _ => {
+                let Some(number) = self.spare(from) else {
+                    return false;
+                };
+                self.with_memory(Opcode::load(size), number, from);
+                self.compare_host(op, width, number, right);
+            }
+        }
+        true
+    }
+
+    /// A register for the code of one operation beside those of an access.
+    fn spare(&mut self, at: At) -> Option<Host> {
+        if !self.pins.holds(SECOND) {
+            return Some(SECOND);
+        }
+        if at.index == Some(FIRST) || at.base == FIRST {
+            return None;
+        }
+        self.held = None;
+        Some(FIRST)
+    }
+
+    /// `dst` = what lies at `left + right`, seen from which the place is given.
+    fn load_indexed(
+        &mut self,
+        at: Target,
+        (size, place): (Size, Place),
+        dst: Reg,
+        left: Reg,
+        right: Operand,
+    ) -> bool {
+        let (Some(dst), Some(left), true) = (host(dst), host(left), is_direct(place)) else {
+            return false;
+        };
+        let index = match right {
+            Operand::Imm(_) => None,
+            Operand::Reg(right) => match host(right) {
+                Some(right) => Some(right),
+                None => return false,
+            },
+        };
+        let Some(mut from) = self.place(at, place) else {
+            return false;
+        };
+        match (index, right) {
+            (Some(right), _) => {
+                let Some(sum) = self.spare(from) else {
+                    return false;
+                };
+                self.with_memory(Opcode::LEA, sum, At::indexed(left, right, 0));
+                from.base = sum;
+            }
+            (None, Operand::Imm(imm)) => match from.off.checked_add(imm) {
+                Some(off) => (from.base, from.off) = (left, off),
+                None => return false,
+            },
+            (None, Operand::Reg(_)) => return false,
+        }
+        self.with_memory(Opcode::load(size), dst, from);
         true
     }
 
     /// `dst = left op right`.
-    fn three(&mut self, op: AluOp, width: Width, dst: Reg, left: Operand, right: Operand) -> bool {
+    fn three(&mut self, op: AluOp, width: Width, dst: Reg, left: Reg, right: Operand) -> bool {
         let Some(to) = host(dst) else {
             return false;
         };
-        let Operand::Reg(from) = left else {
-            // Whatever is read is read before `dst` is written.
-            if right == Operand::Reg(dst) {
-                return false;
-            }
-            self.mov(width, to, left);
-            self.alu(op, width, dst, right, Notes::empty());
-            return true;
-        };
-        let from = self.source(from, FIRST);
+        let from = self.source(left, FIRST);
         let lea = match width {
             Width::W64 => Opcode::LEA,
             Width::W32 => Opcode::LEA32,
@@ -311,7 +398,11 @@ impl Emitter<'_> {
         }
         let temporary = match (op, loaded.flatten()) {
             (AluOp::Mov, None) => to,
-            (_, loaded) => loaded.unwrap_or(FIRST),
+            (_, Some(loaded)) => loaded,
+            (_, None) => match self.spare(from) {
+                Some(spare) => spare,
+                None => return false,
+            },
         };
         self.with_memory(Opcode::load(size), temporary, from);
         if op == AluOp::Mov && temporary == to {
@@ -338,6 +429,16 @@ impl Emitter<'_> {
         }
     }
 
+    /// The immediate of an operation on memory, the last part of it.
+    fn immediate(&mut self, size: Size, imm: i32) {
+        match (i8::try_from(imm), size) {
+            (Ok(imm), _) => self.code.push_i8(imm),
+            (Err(_), Size::B) => self.code.push_i8(imm as i8),
+            (Err(_), Size::H) => self.code.push_i16(imm as i16),
+            (Err(_), Size::W | Size::Dw) => self.code.push_i32(imm),
+        }
+    }
+
     fn update(&mut self, at: Target, size: Size, place: Place, op: AluOp, src: Operand) -> bool {
         if !is_direct(place) {
             return false;
@@ -351,12 +452,7 @@ impl Emitter<'_> {
                     return false;
                 };
                 self.with_memory(opcode, digit, place);
-                match (i8::try_from(imm), size) {
-                    (Ok(imm), _) => self.code.push_i8(imm),
-                    (Err(_), Size::B) => self.code.push_i8(imm as i8),
-                    (Err(_), Size::H) => self.code.push_i16(imm as i16),
-                    (Err(_), Size::W | Size::Dw) => self.code.push_i32(imm),
-                }
+                self.immediate(size, imm);
             }
             Operand::Reg(src) => {
                 let Some(opcode) = Opcode::update(op, size) else {
@@ -384,7 +480,11 @@ impl Emitter<'_> {
         {
             return false;
         }
-        let via = via.unwrap_or(SECOND);
+        let via = match via {
+            Some(via) => via,
+            None if self.pins.holds(SECOND) => return false,
+            None => SECOND,
+        };
         let Some(from) = self.place(at, from) else {
             return false;
         };
@@ -398,7 +498,7 @@ impl Emitter<'_> {
 }
 
 /// Whether an access to this place has code that needs no second way.
-const fn is_direct(place: Place) -> bool {
+pub(super) const fn is_direct(place: Place) -> bool {
     matches!(
         place,
         Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }
@@ -417,4 +517,21 @@ fn sets_flags(op: AluOp, width: Width, dst: Reg, branch: &Branch) -> bool {
         && branch.right == Operand::Imm(0)
         // The upper half is zero after an operation on the lower one.
         && (branch.width == width || width == Width::W32)
+}
+
+/// Whether a number in memory, zero-extended, can be compared with a constant where it
+/// is.
+fn compares_in_memory(op: JumpOp, width: Width, size: Size, imm: i32) -> bool {
+    let is_unsigned = matches!(
+        op,
+        JumpOp::Eq | JumpOp::Ne | JumpOp::Gt | JumpOp::Ge | JumpOp::Lt | JumpOp::Le
+    );
+    let fits = match size {
+        Size::B => u8::try_from(imm).is_ok(),
+        // An immediate of 16 bits takes long to decode.
+        Size::H => (0..=0x7f).contains(&imm),
+        Size::W => width == Width::W32 || imm >= 0,
+        Size::Dw => width == Width::W64,
+    };
+    is_unsigned && fits
 }

@@ -55,12 +55,16 @@ impl Emitter<'_> {
     }
 
     /// The register that holds what accesses need: a spare one of the function's, or the
-    /// first for the code of one operation.
+    /// first for the code of one operation, where it may be already.
     fn pinned(&mut self, pin: Pin) -> Host {
-        self.pins.get(pin).unwrap_or_else(|| {
+        if let Some(host) = self.pins.get(pin) {
+            return host;
+        }
+        if self.held != Some(pin) {
             self.pin(pin, FIRST);
-            FIRST
-        })
+            self.held = Some(pin);
+        }
+        FIRST
     }
 
     /// Loads what accesses need.

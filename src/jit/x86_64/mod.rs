@@ -9,6 +9,7 @@
 //! | `emitter` | the code so far, what is put off to its end |
 //! | `pins` | what spare registers of the host hold |
 //! | `translate` | from operations to code |
+//! | `unroll` | several rounds of a loop one after another |
 //! | `alu` | arithmetic |
 //! | `divide` | division and remainder |
 //! | `constant_division` | the inverse of a constant |
@@ -46,6 +47,7 @@ mod memory;
 mod pins;
 mod regs;
 mod translate;
+mod unroll;
 
 pub(super) use features::Features;
 pub(super) use translate::emit;

@@ -3,10 +3,12 @@
 use smallvec::SmallVec;
 
 use super::emitter::Emitter;
-use super::regs::{Host, host};
-use crate::isa::{Operand, Reg, RegSet};
+use super::fused::is_direct;
+use super::regs::{Host, SECOND, host};
+use crate::interp::POINTERS;
+use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Function, Op, Place, Target};
+use crate::lower::{Branch, Function, Fused, Op, Place, Target, effect};
 
 /// What is added to a register to get a host address, or is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +34,11 @@ impl Pins {
             .map(|(_, host)| *host)
     }
 
+    /// Whether a register holds one.
+    pub(super) fn holds(&self, host: Host) -> bool {
+        self.0.iter().any(|(_, pinned)| *pinned == host)
+    }
+
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Pin, Host)> + use<> {
         self.0.clone().into_iter()
@@ -52,9 +59,13 @@ impl Pins {
 impl Emitter<'_> {
     /// Looks at a function that is to be emitted next: what its spare registers are to
     /// hold, which registers it changes that it has to keep.
-    pub(super) fn survey(&mut self, function: &Function, loops: &Loops) {
+    pub(super) fn survey(&mut self, function: &Function) {
         let ops = self.lowered.ops_of(function);
-        let survey = Survey::of(function.entry, ops, loops);
+        let mut survey = Survey::of(function.entry, ops, &self.loops);
+        // Pointers that are not at hand are a matter of calls.
+        let pointers = &self.lowered.context().pointers;
+        let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
+        survey.used.second |= !at_hand;
         self.pins = Pins::of(&survey);
         self.calls = survey.used.calls;
         let is_pin = |host: &Host| self.pins.iter().any(|(_, pin)| pin == *host);
@@ -71,6 +82,8 @@ impl Emitter<'_> {
 struct Used {
     regs: RegSet,
     calls: bool,
+    /// The second register for the code of one operation is needed for that.
+    second: bool,
 }
 
 impl Used {
@@ -83,7 +96,8 @@ impl Used {
         let lost = lost.into_iter().filter(move |_| !calls);
         let spare = kept.into_iter().chain(lost);
         let spare = spare.filter(move |reg| !regs.contains(*reg));
-        spare.filter_map(host)
+        let second = (!self.second && !calls).then_some(SECOND);
+        spare.filter_map(host).chain(second)
     }
 }
 
@@ -103,8 +117,8 @@ impl Survey {
     fn of(entry: Target, ops: &[Op], loops: &Loops) -> Self {
         let mut survey = Self::default();
         for (op, at) in ops.iter().zip(entry..) {
-            survey.used.see(op);
-            if let Some(pin) = place_of(op).and_then(pin_of) {
+            survey.used.see(*op);
+            if let Some(pin) = place_of(*op).and_then(pin_of) {
                 survey.want(pin, LOOP.pow(loops.depth(at).min(DEPTH).into()));
             }
         }
@@ -129,82 +143,118 @@ fn pin_of(place: Place) -> Option<Pin> {
 }
 
 /// Where an operation's access goes.
-const fn place_of(op: &Op) -> Option<Place> {
+const fn place_of(op: Op) -> Option<Place> {
     match op {
         Op::Load { place, .. }
         | Op::LoadSx { place, .. }
         | Op::Store { place, .. }
-        | Op::Atomic { place, .. } => Some(*place),
+        | Op::Atomic { place, .. } => Some(place),
         _ => None,
     }
 }
 
 impl Used {
-    fn reg(&mut self, reg: Reg) {
-        self.regs = self.regs.with(reg);
-    }
-
-    fn arguments(&mut self) {
-        self.regs = self.regs.union(RegSet::CALLER_SAVED);
-    }
-
-    fn operand(&mut self, operand: Operand) {
-        if let Operand::Reg(reg) = operand {
-            self.reg(reg);
-        }
-    }
-
-    fn place(&mut self, place: Place) {
-        match place {
-            Place::Stack { .. } | Place::Context { .. } => {}
-            Place::MapValue { base, .. }
-            | Place::Packet { base, .. }
-            | Place::Table { base, .. }
-            | Place::Checked { base, .. } => self.reg(base),
-        }
-    }
-
     /// Notes what an operation uses.
-    fn see(&mut self, op: &Op) {
-        match *op {
-            Op::Alu { dst, src, .. } => {
-                self.reg(dst);
-                self.operand(src);
+    fn see(&mut self, op: Op) {
+        let effect = effect(op);
+        self.regs = self.regs.union(effect.reads).union(effect.writes);
+        self.second |= needs_second(op);
+        // Where the interpreter's step does it, it finds in the run what others left there.
+        self.calls |= matches!(
+            op,
+            Op::CallHelper { .. } | Op::CallFunction { .. } | Op::TailCall | Op::Lookup { .. }
+        );
+    }
+}
+
+/// Whether the code of an operation may need the second spare register.
+const fn needs_second(op: Op) -> bool {
+    match op {
+        Op::Alu { op, src, .. } => {
+            let divides = matches!(op, AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod);
+            divides || is_frame_pointer(src)
+        }
+        Op::JumpIf { dst, src, .. } => {
+            matches!(dst, Reg::R10) || is_frame_pointer(src)
+        }
+        Op::MovSx { .. }
+        | Op::Neg { .. }
+        | Op::Endian { .. }
+        | Op::LoadImm { .. }
+        | Op::Known { .. }
+        | Op::LoadPointer { .. }
+        | Op::Jump { .. }
+        // What it needs is needed no longer then.
+        | Op::Exit => false,
+        Op::Load { place, .. } | Op::LoadSx { place, .. } => !is_direct(place),
+        Op::Store { place, src, .. } => !is_direct(place) || is_frame_pointer(src),
+        _ => true,
+    }
+}
+
+const fn is_frame_pointer(operand: Operand) -> bool {
+    matches!(operand, Operand::Reg(Reg::R10))
+}
+
+impl Emitter<'_> {
+    /// Whether the code of an operation leaves the first spare register alone, or has
+    /// noted what it holds.
+    pub(super) fn keeps(&self, op: Op) -> bool {
+        match op {
+            Op::Alu { op, src, .. } => self.alu_keeps(op, src),
+            Op::MovSx { src, .. } => src != Reg::R10,
+            Op::Load { .. } | Op::LoadSx { .. } | Op::Store { .. } | Op::JumpIf { .. } => {
+                !needs_second(op)
             }
-            Op::MovSx { dst, src, .. } => {
-                self.reg(dst);
-                self.reg(src);
-            }
-            Op::Neg { dst, .. } | Op::Endian { dst, .. } | Op::LoadImm { dst, .. } => self.reg(dst),
-            Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => {
-                self.reg(dst);
-                self.place(place);
-            }
-            Op::Store { place, src, .. } => {
-                self.place(place);
-                self.operand(src);
-            }
-            Op::Atomic { place, src, .. } => {
-                self.place(place);
-                self.reg(src);
-                self.reg(Reg::R0);
-            }
-            Op::LoadPointer { dst, .. } => self.reg(dst),
-            Op::JumpIf { dst, src, .. } => {
-                self.reg(dst);
-                self.operand(src);
-            }
-            // The interpreter's step leaves alone in the run what nobody mentions.
-            Op::Jump { .. } | Op::MayGoto { .. } => {}
-            Op::Exit => self.reg(Reg::R0),
-            Op::LoadPacket { .. } | Op::TailCall => self.arguments(),
-            Op::Lookup { key, .. } => {
-                self.place(key);
-                self.reg(Reg::R0);
-                self.calls = true;
-            }
-            Op::Known { .. } => self.reg(Reg::R0),
-            Op::CallHelper { .. } | Op::CallFunction { .. } => self.calls = true,
+            Op::Neg { .. }
+            | Op::Endian { .. }
+            | Op::LoadImm { .. }
+            | Op::Known { .. }
+            | Op::Jump { .. } => true,
+            _ => false,
         }
     }
+
+    fn alu_keeps(&self, op: AluOp, src: Operand) -> bool {
+        match (op, src) {
+            (AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod, _) => false,
+            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(_)) => {
+                self.features.bmi2 && !is_frame_pointer(src)
+            }
+            _ => !is_frame_pointer(src),
+        }
+    }
+
+    /// The same of several operations as one.
+    pub(super) fn fused_keeps(&self, fused: Fused) -> bool {
+        match fused {
+            Fused::Alu {
+                op, left, right, ..
+            } => left != Reg::R10 && self.alu_keeps(op, right),
+            Fused::Rotate { src, .. } | Fused::Extract { src, .. } | Fused::Bits { src, .. } => {
+                src != Reg::R10
+            }
+            Fused::ShiftAdd { base, index, .. } => base != Reg::R10 && index != Reg::R10,
+            Fused::LoadIndexed { .. }
+            | Fused::LoadAlu { .. }
+            | Fused::Update { .. }
+            | Fused::Copy { .. } => true,
+            Fused::Branch(branch) | Fused::LoadBranch { branch, .. } => branch_keeps(&branch),
+            Fused::AluBranch {
+                copy,
+                op,
+                src,
+                branch,
+                ..
+            } => {
+                let copies_frame = copy.is_some_and(|(_, from)| from == Reg::R10);
+                !copies_frame && self.alu_keeps(op, src) && branch_keeps(&branch)
+            }
+            Fused::Select { .. } => false,
+        }
+    }
+}
+
+fn branch_keeps(branch: &Branch) -> bool {
+    branch.left != Reg::R10 && !is_frame_pointer(branch.right)
 }

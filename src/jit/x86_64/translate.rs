@@ -8,7 +8,6 @@ use super::regs::{RAX, host};
 use crate::isa::Width;
 use crate::jit::count::Counts;
 use crate::jit::emitted::{Emitted, Ways};
-use crate::jit::loops::Loops;
 use crate::lower::{Lowered, Notes, Op, Target};
 
 /// The most operations: offsets in code and counts have 32 bits.
@@ -26,38 +25,26 @@ pub(in crate::jit) fn emit(
     }
     let mut emitter = Emitter::new(lowered, counts, features);
     let no_function = emitter.ends;
-    let loops = Loops::of(ops);
     let mut at = 0;
     for (number, function) in lowered.functions().iter().enumerate() {
         let label = emitter.functions.get(number).copied()?;
-        emitter.survey(function, &loops);
+        emitter.survey(function);
         if number == 0 {
             emitter.ways_in(function);
         }
         emitter.code.align_here();
         asm!(emitter ; =>label);
+        emitter.held = None;
         emitter.enter(function, number == 0);
         at = at.max(function.entry);
         while at < function.end {
-            if loops.is_head(at) {
+            if emitter.loops.is_head(at) {
                 emitter.code.align_here();
             }
-            let label = emitter.label(at);
-            asm!(emitter ; =>label);
-            let fused = lowered.fused(at);
-            if let Some((fused, count)) = fused
-                && emitter.fused(at, at + Target::from(count), fused)
-            {
-                // Nothing leads into it; a listing shows all of it at the first one.
-                for inner in at + 1..at + Target::from(count) {
-                    let label = emitter.label(inner);
-                    asm!(emitter ; =>label);
-                }
-                at += Target::from(count);
-            } else {
-                emitter.op(at, *ops.get(at as usize)?);
-                at += 1;
-            }
+            at = match emitter.rounds(at) {
+                Some(end) => end,
+                None => emitter.one(at)?,
+            };
         }
         emitter.finish();
     }
@@ -82,6 +69,41 @@ pub(in crate::jit) fn emit(
 }
 
 impl Emitter<'_> {
+    /// The code of the operation at `at`, or of several as one; the one after it.
+    pub(super) fn one(&mut self, at: Target) -> Option<Target> {
+        if self.loops.is_target(at) {
+            self.held = None;
+        }
+        let label = self.label(at);
+        asm!(self ; =>label);
+        self.code_of(at)
+    }
+
+    /// The same without its label.
+    pub(super) fn code_of(&mut self, at: Target) -> Option<Target> {
+        let fused = self.lowered.fused(at);
+        if let Some((fused, count)) = fused
+            && self.fused(at, at + Target::from(count), fused)
+        {
+            let end = at + Target::from(count);
+            // Nothing leads into it; a listing shows all of it at the first one.
+            for inner in at + 1..end {
+                let label = self.label(inner);
+                asm!(self ; =>label);
+            }
+            if !self.fused_keeps(fused) {
+                self.held = None;
+            }
+            return Some(end);
+        }
+        let op = *self.lowered.ops().get(at as usize)?;
+        self.op(at, op);
+        if !self.keeps(op) {
+            self.held = None;
+        }
+        Some(at + 1)
+    }
+
     /// The code of an operation, and of what leads from it to the next.
     fn op(&mut self, at: Target, op: Op) {
         let mut has_code = true;
@@ -138,7 +160,7 @@ impl Emitter<'_> {
                 dst,
                 src,
                 target,
-            } => self.jump_if(at, op, width_of(width), (dst, src), target),
+            } => return self.jump_if(at, op, width_of(width), (dst, src), target),
             // What they lead to is in the count already.
             Op::CallHelper { helper } => return self.call_helper(at, helper),
             Op::CallFunction { function } => return self.call_function(at, function),
@@ -148,6 +170,6 @@ impl Emitter<'_> {
         if !has_code {
             self.step(at);
         }
-        self.take(self.counts.edge(at, at + 1));
+        self.fall(at, at + 1);
     }
 }

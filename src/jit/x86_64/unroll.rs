@@ -1,0 +1,134 @@
+//! Several rounds of a small loop one after another, so that instructions are counted,
+//! and the budget is looked at, once for all of them.
+
+use dynasmrt::{DynamicLabel, DynasmLabelApi};
+
+use super::emitter::{Emitter, asm};
+use super::fused::is_direct;
+use crate::jit::count::MOST_ROUNDS;
+use crate::lower::{Keys, Notes, Op, Target};
+
+/// A round of a loop under way.
+#[derive(Debug)]
+pub(super) struct Round {
+    head: Target,
+    /// The jump back to it.
+    back: Target,
+    /// How many instructions the rounds before have had that are not counted yet.
+    ahead: i32,
+    is_last: bool,
+    /// The labels of the operations after the head; empty in the first round, which has
+    /// those that others know.
+    labels: Vec<DynamicLabel>,
+}
+
+impl Round {
+    /// This round's label of an operation.
+    pub(super) fn label(&self, op: Target) -> Option<DynamicLabel> {
+        let inner = op.checked_sub(self.head + 1)?;
+        self.labels.get(inner as usize).copied()
+    }
+
+    /// What going on at an operation takes for the rounds before.
+    pub(super) fn ahead(&self, to: Target) -> i32 {
+        // It stays as it is within the round.
+        if self.head < to && to <= self.back {
+            0
+        } else {
+            self.ahead
+        }
+    }
+
+    /// Whether this leads to the next round.
+    pub(super) fn has_next(&self, from: Target, to: Target) -> bool {
+        !self.is_last && (from, to) == (self.back, self.head)
+    }
+}
+
+/// How many operations the rounds of a loop may have together.
+const MOST: Target = 40;
+
+impl Emitter<'_> {
+    /// The code of a loop in several rounds, if one begins at `head` that is small and
+    /// simple; the operation after it.
+    pub(super) fn rounds(&mut self, head: Target) -> Option<Target> {
+        let loops = &self.loops;
+        if !loops.is_head(head) {
+            return None;
+        }
+        let ops = self.lowered.ops().get(head as usize..)?;
+        let may_be = ops.iter().zip(head..).take(MOST as usize);
+        let mut back = None;
+        for (op, at) in may_be {
+            match *op {
+                Op::Jump { target } | Op::JumpIf { target, .. } if target <= at => {
+                    back = (target == head).then_some(at);
+                    break;
+                }
+                Op::Jump { .. } | Op::JumpIf { .. } => {}
+                _ if self.is_simple(at, op) => {}
+                _ => break,
+            }
+        }
+        let back = back?;
+        let end = back + 1;
+        // Once in it, nothing but the jump leads back.
+        let is_alone = (head..end).all(|at| loops.depth(at) == loops.depth(head));
+        let rounds = MOST / (end - head);
+        let rounds = i32::try_from(rounds).unwrap_or(0).min(MOST_ROUNDS);
+        if !is_alone || rounds < 2 || (head + 1..end).any(|at| loops.is_head(at)) {
+            return None;
+        }
+        let once = self.counts.edge(back, head);
+        for number in 0..rounds {
+            let labels = match number {
+                0 => Vec::new(),
+                _ => (head..back)
+                    .map(|_| self.code.new_dynamic_label())
+                    .collect(),
+            };
+            self.round = Some(Round {
+                head,
+                back,
+                ahead: number * once,
+                is_last: number + 1 == rounds,
+                labels,
+            });
+            if number == 0 {
+                self.held = None;
+                let label = self.label(head);
+                asm!(self ; =>label);
+            }
+            let mut at = self.code_of(head)?;
+            while at < end {
+                at = self.one(at)?;
+            }
+        }
+        self.round = None;
+        Some(end)
+    }
+
+    /// Whether an operation's code needs nobody who knows its place.
+    fn is_simple(&self, at: Target, op: &Op) -> bool {
+        match *op {
+            Op::Alu { .. }
+            | Op::MovSx { .. }
+            | Op::Neg { .. }
+            | Op::Endian { .. }
+            | Op::LoadImm { .. }
+            | Op::Known { .. } => true,
+            Op::Load { place, .. } | Op::LoadSx { place, .. } | Op::Store { place, .. } => {
+                is_direct(place)
+            }
+            Op::Atomic { place, .. } => {
+                is_direct(place) && self.lowered.note(at).contains(Notes::ALIGNED)
+            }
+            Op::Lookup { map, key, .. } => {
+                let map = self.lowered.maps().get(usize::from(map));
+                let is_call = map.is_none_or(|map| matches!(map.keys, Keys::Other { .. }));
+                is_direct(key) && !is_call
+            }
+            _ => false,
+        }
+    }
+}
