@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bpflab::Vm;
+use bpflab::harness::CompileTime;
 use bpflab::isa::assemble_with;
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
@@ -91,25 +93,23 @@ fn compile(size: usize, effort: Effort) -> Compiled {
     let loaded = vm.load_programs(&[], vec![program]).expect("it loads");
     let verdict = vm.verdict("generated").expect("it is there");
     assert!(verdict.accepted, "{}", verdict.message);
-    let tries = if size > 1_000 { 1 } else { 4 };
+    let tries = if size > 1_000 { 2 } else { 4 };
     let mut samples = Vec::new();
     for _ in 0..effort.samples {
-        let mut best = [f64::INFINITY; 3];
-        for _ in 0..tries {
-            let time = vm.compile_time(loaded[0]).expect("it is there");
-            let times = [Some(time.verify), time.lower, time.code];
-            for (best, time) in best.iter_mut().zip(times) {
-                *best = time.map_or(*best, |time| best.min(time.as_secs_f64() * 1e9));
-            }
-        }
+        let time = || vm.compile_time(loaded[0]).expect("it is there");
+        let best = (1..tries).fold(time(), |best, _| best.shortest(time()));
         samples.push(best);
     }
-    let part = |at: usize| median(samples.iter().map(|sample| sample[at]).collect());
+    let part = |of: fn(&CompileTime) -> Option<Duration>| {
+        let times = samples.iter().filter_map(of);
+        let ns = times.map(|time| time.as_secs_f64() * 1e9).collect();
+        Some(median(ns)).filter(|ns| ns.is_finite())
+    };
     Compiled {
         size,
-        verify: part(0),
-        lower: part(1),
-        code: Some(part(2)).filter(|ns| ns.is_finite()),
+        verify: part(|time| Some(time.verify)).expect("it was verified"),
+        lower: part(|time| time.lower).expect("it was lowered"),
+        code: part(|time| time.code),
     }
 }
 

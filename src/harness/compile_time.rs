@@ -21,6 +21,19 @@ pub struct CompileTime {
     pub code: Option<Duration>,
 }
 
+impl CompileTime {
+    /// Of two tries the shorter times: nothing is done faster than it can be.
+    #[must_use]
+    pub fn shortest(self, other: Self) -> Self {
+        let shorter = |a: Option<Duration>, b: Option<Duration>| Some(a?.min(b?));
+        Self {
+            verify: self.verify.min(other.verify),
+            lower: shorter(self.lower, other.lower),
+            code: shorter(self.code, other.code),
+        }
+    }
+}
+
 impl Vm {
     /// Verifies and compiles a loaded program once more, and forgets the result: how
     /// long does it take?

@@ -13,7 +13,7 @@ use ours::Ours;
 use super::exit::{Exit, Failure};
 use super::printer::Printer;
 use super::run::{Engine, Shot, machine, open, shots};
-use crate::harness::{EngineKind, Vm};
+use crate::harness::{CompileTime, EngineKind, Vm};
 use crate::report::{BenchRow, BenchTable, ReadyRow};
 use crate::util::Bursts;
 use crate::vm::ProgramHandle;
@@ -109,7 +109,7 @@ impl<'a> Session<'a> {
             })
             .collect();
         BenchRow::compare(&mut rows);
-        let mut ready = ReadyRow::new(&file, &program, self.first.compile_time(handle)?);
+        let mut ready = ReadyRow::new(&file, &program, self.compile_time(handle)?);
         for contender in &contenders {
             ready.kernel_load(contender.load_time());
         }
@@ -124,6 +124,15 @@ impl<'a> Session<'a> {
                 ready: &ready,
             })
         }
+    }
+
+    /// What it takes to get a program ready, when its memory is warm.
+    fn compile_time(&self, program: ProgramHandle) -> Result<CompileTime, Failure> {
+        let mut time = self.first.compile_time(program)?;
+        for _ in 1..self.arguments.samples {
+            time = time.shortest(self.first.compile_time(program)?);
+        }
+        Ok(time)
     }
 
     /// The samples of each, taken in turns, or why there are none.
@@ -145,7 +154,8 @@ impl<'a> Session<'a> {
                         let Failure::Error { text, .. } = &failure else {
                             return Err(failure);
                         };
-                        *timed = Err(text.clone());
+                        // The rest of it is told on the standard error.
+                        *timed = Err(text.lines().next().unwrap_or_default().to_owned());
                         self.exit = self.exit.max(self.printer.failure(failure)?);
                     }
                 }
