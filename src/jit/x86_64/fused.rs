@@ -278,7 +278,7 @@ impl Emitter<'_> {
             return false;
         };
         let src = self.source(src, FIRST);
-        let right = (width.bits() as u8 - left) as i8;
+        let right = (width.bits() - left) as i8;
         match (width, self.features.bmi2 && dst != src) {
             (Width::W64, true) => asm!(self ; rorx Rq(dst), Rq(src), right),
             (Width::W32, true) => asm!(self ; rorx Rd(dst), Rd(src), right),
@@ -307,7 +307,7 @@ impl Emitter<'_> {
             return false;
         };
         let src = self.source(src, FIRST);
-        let kept = width.bits() as u8 - left;
+        let kept = width.bits() - left;
         match (kept, left == right, signed, width) {
             (8, true, false, _) => asm!(self ; movzx Rd(dst), Rb(src)),
             (16, true, false, _) => asm!(self ; movzx Rd(dst), Rw(src)),
