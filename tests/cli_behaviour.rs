@@ -226,6 +226,49 @@ fn the_plugin_fails_where_a_program_does() {
 }
 
 #[test]
+fn the_plugin_runs_on_the_fast_engines_what_the_verifier_accepts() {
+    // r0 = *(u16 *)(r1 + 1); r0 += r2; exit
+    let program = "69 10 01 00 00 00 00 00 0f 20 00 00 00 00 00 00 95 00 00 00 00 00 00 00\n";
+    let plugin =
+        |memory, program, engine| run(["conformance-plugin", memory, "--engine", engine], program);
+    let output = plugin("aa 01 02", program, "interp");
+    assert_eq!((stdout(&output), output.status.code()), ("204\n", Some(0)));
+    let output = plugin("aa 01", program, "interp");
+    assert_eq!((stdout(&output), output.status.code()), ("", Some(3)));
+    let told = stderr(&output);
+    assert!(
+        told.contains("skipped on engine interp: the verifier refuses"),
+        "{told}"
+    );
+    assert!(told.contains("value_size=2 off=1 size=2"), "{told}");
+    // r0 = 64 bits; exit
+    let wide = "18 00 00 00 01 00 00 00 00 00 00 00 02 00 00 00 95 00 00 00 00 00 00 00";
+    let output = plugin("", wide, "interp");
+    assert_eq!(stdout(&output), "200000001\n");
+    let output = plugin("aa 01 02", program, "jit");
+    if cfg!(all(feature = "jit", target_arch = "x86_64")) {
+        assert_eq!(stdout(&output), "204\n", "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_program_that_linux_refuses_runs_with_a_warning() {
+    let object = "tests/objects/past_the_end.bpf.o";
+    let output = run(["run", object], "");
+    let told = stderr(&output);
+    assert!(
+        told.contains("warning: program '") && told.contains("is refused by Linux: "),
+        "{told}"
+    );
+    let output = run(["run", object, "--engine", "checked"], "");
+    assert!(
+        !stderr(&output).contains("refused by Linux"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn the_plugin_takes_elf_files() {
     let object = concat!(
         env!("CARGO_MANIFEST_DIR"),

@@ -232,3 +232,42 @@ fn programs_of_one_name_from_two_objects_are_all_attached() {
     let returned: Vec<_> = outcome.runs.iter().map(|run| run.returned()).collect();
     assert_eq!(returned, [1, 3]);
 }
+
+/// `perf_event_set_bpf_prog` and `__bpf_probe_register` look how far a program reads.
+#[test]
+fn a_program_that_reads_further_than_the_event_goes_is_not_attached() {
+    let text = "r0 = *(u64 *)(r1 +80)\nexit";
+    let attached = |prog_type, target| {
+        let mut vm = vm(&[program("p", prog_type, &[], text)]);
+        vm.attach_to("p", target).map_err(|error| error.to_string())
+    };
+    let tracepoint = "syscalls/sys_enter_write";
+    let refused = attached(ProgType::Tracepoint, tracepoint).unwrap_err();
+    assert_eq!(
+        refused,
+        "program 'p' reads 88 bytes of its context, syscalls/sys_enter_write has 40: \
+         EACCES (Permission denied)"
+    );
+    // Nobody here knows how many arguments it has: twelve are the most.
+    attached(ProgType::RawTracepoint, "sched_switch").unwrap();
+
+    let program = program("p", ProgType::Tracepoint, &[], text);
+    let mut vm = vm(&[program]);
+    let event = vm.tracepoint(tracepoint).unwrap();
+    let error = vm.run("p", &event).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Context {
+                needed: 88,
+                there: 40,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let text = "r0 = *(u64 *)(r1 +32)\nexit";
+    let mut vm = self::vm(&[self::program("q", ProgType::Tracepoint, &[], text)]);
+    vm.attach_to("q", tracepoint).unwrap();
+    assert_eq!(vm.fire(event).unwrap().returned("q"), Some(0));
+}

@@ -7,7 +7,6 @@
 //! | `loops` | where a program has loops |
 //! | `emitted` | code as data |
 //! | `disassemble` | code as text |
-//! | `labels` | labels, and code that is put off |
 //! | `layout` | where machine code finds what in a run |
 //! | `runtime` | what machine code and Rust agree on, and what machine code calls |
 //! | `arm64` | the code for arm64 |
@@ -26,7 +25,6 @@ mod count;
 #[cfg(feature = "cli")]
 mod disassemble;
 mod emitted;
-mod labels;
 mod layout;
 mod loops;
 mod runtime;

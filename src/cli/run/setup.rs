@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::arguments::{Arguments, SetupArguments, WorldArguments};
+use super::arguments::{SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
 use crate::cli::exit::Failure;
 use crate::cli::input::read_text;

@@ -11,10 +11,10 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 use smallvec::SmallVec;
 
 use super::features::Features;
+use super::labels::{Labels, Stub};
 use super::regs::{CONSTANT, Host, LEFT, ZERO, host};
 use crate::isa::{Operand, Width, sign_extend32};
 use crate::jit::count::Counts;
-use crate::jit::labels::{Labels, Stub};
 use crate::lower::{Lowered, Target};
 
 /// Instructions into an emitter's code.

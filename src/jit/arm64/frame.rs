@@ -4,12 +4,12 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::call::WRITABLE;
 use super::emitter::{Emitter, asm};
+use super::labels::{Ends, Stub};
 use super::memory::{At, Off, field};
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, LEFT, RUN, SHARED, X0, X1, host};
 use crate::interp::{STRIDE, in_head};
 use crate::isa::{Reg, RegSet};
 use crate::jit::emitted::Ways;
-use crate::jit::labels::{Ends, Stub};
 use crate::jit::layout;
 use crate::jit::runtime::shims;
 use crate::lower::{Function, Op, Target, effect};

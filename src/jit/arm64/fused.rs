@@ -4,9 +4,9 @@
 use dynasmrt::DynasmApi;
 
 use super::emitter::{Emitter, asm};
+use super::labels::Stub;
 use super::regs::{FIRST, Host, LEFT, SECOND, THIRD, ZERO, host};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
-use crate::jit::labels::Stub;
 use crate::lower::{Branch, Fused, Op, Place, Source, Target};
 
 impl Emitter<'_> {

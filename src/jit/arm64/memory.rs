@@ -3,9 +3,9 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, asm};
+use super::labels::Stub;
 use super::regs::{CONTEXT, DELTAS, FIRST, FRAME, Host, RUN, SECOND, THIRD, host};
 use crate::isa::{Operand, Reg, SignedSize, Size, Width};
-use crate::jit::labels::Stub;
 use crate::jit::layout;
 use crate::lower::{Notes, Order, Place, Target};
 use crate::spec::limits::STACK_SIZE;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `regs` | what the host's registers hold |
 //! | `emitter` | the code so far, constants, what is put off and how far branches reach |
+//! | `labels` | labels, and what is put off |
 //! | `features` | what not every host can do |
 //! | `translate` | from operations to code |
 //! | `alu` | arithmetic |
@@ -40,6 +41,7 @@ mod emitter;
 mod features;
 mod frame;
 mod fused;
+mod labels;
 mod lookup;
 mod memory;
 mod regs;

@@ -11,7 +11,7 @@ use crate::isa::{AluOp, AtomicOp, JumpOp, Operand, Reg, SignedSize, Size, Width}
 use crate::jit::count::Counts;
 use crate::jit::emit_for;
 use crate::jit::testing::lowered;
-use crate::lower::{Order, Place};
+use crate::lower::{Fused, Order, Place};
 use crate::spec::context::Arch;
 
 /// The instructions that `emit` writes for the first operation of a program, not those
@@ -229,6 +229,52 @@ fn branches() {
         branch(JumpOp::Set, w64, imm(8)),
         (vec![0xf27d_027f], 0x5400_0001)
     );
+}
+
+#[test]
+fn several_at_once() {
+    let fused = |fused| words(|e| assert!(e.fused(0, fused, 1)));
+    let (dst, src, width) = (Reg::R6, Reg::R7, Width::W64);
+    let rotated = fused(Fused::Rotate {
+        width: Width::W32,
+        dst,
+        src,
+        by: 5,
+    });
+    assert_eq!(rotated, [0x1394_6e93]); // ror w19, w20, #27
+    let extract = |left, right, signed| {
+        fused(Fused::Extract {
+            width,
+            dst,
+            src,
+            left,
+            right,
+            signed,
+        })
+    };
+    assert_eq!(extract(48, 56, false), [0xd348_3e93]); // ubfx x19, x20, #8, #8
+    assert_eq!(extract(32, 32, true), [0x9340_7e93]); // sxtw x19, w20
+    assert_eq!(extract(32, 29, false), [0xd37d_7e93]); // ubfiz x19, x20, #3, #32
+    let bits = |right, mask| {
+        fused(Fused::Bits {
+            width,
+            dst,
+            src,
+            right,
+            mask,
+        })
+    };
+    assert_eq!(bits(12, 0xff), [0xd34c_4e93]); // ubfx x19, x20, #12, #8
+    assert_eq!(bits(60, 0xff), [0xd37c_fe93]); // lsr x19, x20, #60
+    // lsr x12, x20, #4 ; and x19, x12, #0xfffffffffffffffe
+    assert_eq!(bits(4, -2), [0xd344_fe8c, 0x927f_f993]);
+    let sum = fused(Fused::ShiftAdd {
+        dst,
+        base: Reg::R8,
+        index: src,
+        left: 3,
+    });
+    assert_eq!(sum, [0x8b14_0eb3]); // add x19, x21, x20, lsl #3
 }
 
 /// All kinds of operations that have much code, again and again, and branches over them.

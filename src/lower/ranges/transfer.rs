@@ -275,7 +275,7 @@ fn elements(map: &BoundMap, cpus: u32, index: &Scalar) -> (bool, Scalar) {
     let below = |count: u32| {
         let last = u64::from(count).saturating_sub(1);
         (
-            index.umax <= last,
+            count > 0 && index.umax <= last,
             Scalar::range(index.umin.min(last), index.umax.min(last)),
         )
     };

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `cell` | cells, the registers of the host, where a BPF register is |
 //! | `code` | a program of cells |
-//! | `compile` | from operations to cells |
+//! | `compile`, `several` | from operations to cells, one by one and several at once |
 //! | `hot` | which registers of the program are in the host's |
 //! | `alu`, `jump`, `access` | the functions of the operations that are executed most |
 //! | `fused` | those of several operations at once |
@@ -35,3 +35,4 @@ pub(super) mod drive;
 mod fused;
 mod hot;
 mod jump;
+mod several;

@@ -1,6 +1,6 @@
 //! Labels of a program's code, and what is put off to later places in it.
 
-use dynasmrt::relocations::Relocation;
+use dynasmrt::aarch64::Aarch64Relocation;
 use dynasmrt::{DynamicLabel, VecAssembler};
 
 use crate::lower::{Lowered, Target};
@@ -21,9 +21,10 @@ pub(super) struct Labels {
 /// Where a function's code goes on at its ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
-    /// r0 and the count are in the run; the frame is still there.
+    /// r0 and the count are in their registers, the count without a phase; the frame is
+    /// to be left, and who it is lent to told.
     pub leave: DynamicLabel,
-    /// The frame is gone, or the run stops: the status is in the register of results.
+    /// r0 is in its register, the count in the run; the frame is to be left.
     pub back: DynamicLabel,
     /// The run stops.
     pub stop: DynamicLabel,
@@ -55,7 +56,7 @@ pub(super) enum Stub {
 }
 
 impl Ends {
-    pub(super) fn new<R: Relocation>(code: &mut VecAssembler<R>) -> Self {
+    pub(super) fn new(code: &mut VecAssembler<Aarch64Relocation>) -> Self {
         Self {
             leave: code.new_dynamic_label(),
             back: code.new_dynamic_label(),
@@ -65,7 +66,7 @@ impl Ends {
 }
 
 impl Labels {
-    pub(super) fn new<R: Relocation>(code: &mut VecAssembler<R>, lowered: &Lowered) -> Self {
+    pub(super) fn new(code: &mut VecAssembler<Aarch64Relocation>, lowered: &Lowered) -> Self {
         let mut labels = |n: usize| (0..n).map(|_| code.new_dynamic_label()).collect();
         Self {
             ops: labels(lowered.ops().len()),
