@@ -69,7 +69,7 @@ impl Native {
 
     /// The way into a function, which is one of the program's.
     #[inline]
-    pub(crate) fn into_function(&self, function: u16) -> Way {
+    pub(crate) fn way_into(&self, function: u16) -> Way {
         let code = self.functions.get(usize::from(function));
         let enter = match function {
             0 => self.ways.main,
@@ -82,7 +82,7 @@ impl Native {
     }
 
     /// The same for the main program, in a frame that was another one's.
-    pub(crate) const fn into_place(&self) -> Way {
+    pub(crate) const fn way_in_place(&self) -> Way {
         Way {
             enter: self.ways.function,
             code: self.ways.tail,

@@ -142,10 +142,7 @@ impl<'a> Run<'a> {
             end: None,
             images,
             entry: (image, lowered),
-            way: image
-                .native()
-                .filter(|_| is_native)
-                .map(|n| n.into_function(0)),
+            way: image.native().filter(|_| is_native).map(|n| n.way_into(0)),
             rest: frames.rest(),
             image,
             lowered,
@@ -210,7 +207,7 @@ impl<'a> Run<'a> {
         let [_, r1, r2, r3, r4, r5, ..] = &mut self.host.regs;
         [*r1, *r2, *r3, *r4, *r5] = args;
         if let Some(native) = self.native() {
-            return self.execute_native(machine, native.into_function(function));
+            return self.execute_native(machine, native.way_into(function));
         }
         let at = self.begin(from, function)?;
         let floor = self.levels.len();

@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             run.is_native &= run.fits(lowered);
             if let Some(native) = run.native() {
                 run.host.frame_end += STRIDE as u64;
-                return run.execute_native(machine, native.into_place());
+                return run.execute_native(machine, native.way_in_place());
             }
             if let Some(main) = lowered.functions().first() {
                 run.take_frame(main);
