@@ -99,6 +99,56 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
 }
 
+/// What the code is depends on the machine; what it is made from does not.
+#[cfg(feature = "jit")]
+#[test]
+fn machine_code_stands_beside_the_instructions() {
+    let file = "tests/objects/subprograms.bpf.o";
+    let plain = run(["disasm", file, "--btf", "own", "--source"], "");
+    for (machine, ret) in [("x86-64", "c3"), ("arm64", "c0035fd6")] {
+        let option = format!("--jit={machine}");
+        let listed = run(["disasm", &option, file, "--btf", "own", "--source"], "");
+        assert_eq!((listed.status.code(), stderr(&listed)), (Some(0), ""));
+        let is_code = |line: &&str| line.starts_with("  ") && line.contains(": ");
+        let (code, rest): (Vec<_>, Vec<_>) = stdout(&listed).lines().partition(is_code);
+        assert!(code.iter().any(|line| line.ends_with(": ret")), "{machine}");
+        for line in stdout(&plain).lines().filter(|line| !line.is_empty()) {
+            let is_there = rest.iter().any(|there| there.starts_with(line));
+            assert!(is_there, "{machine}: {line}");
+        }
+        let rows = run(["disasm", &option, file, "--btf", "own", "--json"], "");
+        let row = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+        let rows: Vec<_> = stdout(&rows).lines().map(row).collect();
+        assert!(rows.iter().all(|row| row["machine"] == machine));
+        let functions = ["calls_both", "deep", "square", "clamp"];
+        for function in functions {
+            let ends = |row: &serde_json::Value| row["function"] == function && row["bytes"] == ret;
+            assert!(rows.iter().any(ends), "{machine}: {function}");
+        }
+    }
+}
+
+/// The file is where perf looks for it, by the process's number.
+#[cfg(all(feature = "jit", target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn perf_is_told_of_machine_code() {
+    let file = "tests/objects/subprograms.bpf.o";
+    let child = bpflab()
+        .args(["run", file, "calls_both", "--btf", "own", "--engine", "jit"])
+        .arg("--perf-map")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let map = format!("/tmp/perf-{}.map", child.id());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!(output.status.code(), Some(0));
+    let text = std::fs::read_to_string(&map).expect("it was written");
+    std::fs::remove_file(&map).expect("it is there");
+    for name in ["bpf_prog_calls_both", "bpf_prog_calls_both.square"] {
+        assert!(text.lines().any(|line| line.ends_with(name)), "{text}");
+    }
+}
+
 #[test]
 fn colours_are_for_terminals_only() {
     for arguments in [

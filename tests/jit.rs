@@ -463,3 +463,262 @@ proptest! {
         prop_assert_eq!(run(&code, &[0; 64], EngineKind::default()), expected);
     }
 }
+
+/// `r0 = r0 * 31 + reg`: what follows depends on all of it.
+fn fold_in(reg: Reg) -> [Insn; 2] {
+    [
+        Insn::Alu {
+            op: AluOp::Mul,
+            width: Width::W64,
+            dst: Reg::R0,
+            src: Operand::Imm(31),
+        },
+        add(Reg::R0, reg),
+    ]
+}
+
+fn alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Insn {
+    Insn::Alu {
+        op,
+        width,
+        dst,
+        src,
+    }
+}
+
+/// The number of the packet that nobody knows.
+fn number(dst: Reg, off: i16) -> Insn {
+    Insn::Load {
+        size: Size::Dw,
+        dst,
+        base: Reg::R9,
+        off,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// The constants become factors, powers, or divisors.
+    #[test]
+    fn division_by_constants(
+        numbers in prop::collection::vec(any::<u64>(), 1..4),
+        constants in prop::collection::vec(
+            prop_oneof![any::<i32>(), -20..20i32, (0..31u32).prop_map(|n| 1 << n)],
+            1..20,
+        ),
+        dst in reg().prop_filter("free", |reg| !matches!(reg, Reg::R0 | Reg::R9)),
+        width in of(Width::ALL),
+    ) {
+        let mut code = packet(8 * i32::try_from(numbers.len()).unwrap());
+        let (mut bytes, mut expected) = (Vec::new(), 0u64);
+        for (at, value) in numbers.iter().enumerate() {
+            bytes.extend(value.to_le_bytes());
+            for imm in constants.iter().filter(|imm| **imm != 0) {
+                for op in [AluOp::Div, AluOp::Mod, AluOp::Sdiv, AluOp::Smod] {
+                    code.push(number(dst, i16::try_from(8 * at).unwrap()));
+                    code.push(alu(op, width, dst, Operand::Imm(*imm)));
+                    code.extend(fold_in(dst));
+                    let right = i64::from(*imm).cast_unsigned();
+                    let result = op.eval(width, *value, right);
+                    expected = expected.wrapping_mul(31).wrapping_add(result);
+                }
+            }
+        }
+        code.push(Insn::Exit);
+        // No packet is shorter than its Ethernet header.
+        bytes.resize(bytes.len() + 16, 0);
+        prop_assert_eq!(run(&code, &bytes, EngineKind::default()), expected);
+    }
+}
+
+/// Two shifts and what joins them, to the register itself and to another.
+#[test]
+fn rotations() {
+    let value = 0x8123_4567_89ab_cdef_u64;
+    for &width in Width::ALL {
+        let (mut code, mut expected) = (packet(8), 0u64);
+        for left in 1..i32::from(width.bits()) {
+            let right = i32::from(width.bits()) - left;
+            for (dst, other) in [(Reg::R6, Reg::R7), (Reg::R4, Reg::R3)] {
+                code.push(number(Reg::R6, 0));
+                let mov = |dst| alu(AluOp::Mov, width, dst, Operand::Reg(Reg::R6));
+                code.push(mov(other));
+                if dst != Reg::R6 {
+                    code.push(mov(dst));
+                }
+                code.push(alu(AluOp::Lsh, width, dst, Operand::Imm(left)));
+                code.push(alu(AluOp::Rsh, width, other, Operand::Imm(right)));
+                code.push(alu(AluOp::Or, width, dst, Operand::Reg(other)));
+                code.extend(fold_in(dst));
+                let left = u32::try_from(left).unwrap();
+                let rotated = match width {
+                    Width::W64 => value.rotate_left(left),
+                    Width::W32 => u64::from(0x89ab_cdef_u32.rotate_left(left)),
+                };
+                expected = expected.wrapping_mul(31).wrapping_add(rotated);
+            }
+        }
+        code.push(Insn::Exit);
+        let bytes = [value.to_le_bytes(); 2].concat();
+        let found = run(&code, &bytes, EngineKind::default());
+        assert_eq!(found, expected, "{width:?}");
+    }
+}
+
+/// Every size at near and far places of the packet and the frame, through every register.
+#[test]
+fn forms_of_addresses() {
+    let bytes: Vec<u8> = (0..=255u8).cycle().skip(77).take(700).collect();
+    for base in [
+        Reg::R1,
+        Reg::R2,
+        Reg::R4,
+        Reg::R5,
+        Reg::R6,
+        Reg::R7,
+        Reg::R8,
+        Reg::R9,
+    ] {
+        let mut code = packet(700);
+        if base != Reg::R9 {
+            code.push(alu(AluOp::Mov, Width::W64, base, Operand::Reg(Reg::R9)));
+        }
+        for off in [0, 1, 3, 127, 128, 129, 600] {
+            for &size in Size::ALL {
+                let dst = Reg::R3;
+                code.push(Insn::Load {
+                    size,
+                    dst,
+                    base,
+                    off,
+                });
+                code.extend(fold_in(dst));
+                let src = Operand::Reg(Reg::R0);
+                code.push(Insn::Store {
+                    size,
+                    base,
+                    off,
+                    src,
+                });
+                let at = -8 - 8 * (off % 60);
+                code.push(Insn::Store {
+                    size,
+                    base: Reg::FP,
+                    off: at,
+                    src,
+                });
+                let src = Operand::Imm(-77 - i32::from(off));
+                code.push(Insn::Store {
+                    size,
+                    base,
+                    off: off + 8,
+                    src,
+                });
+                code.push(Insn::Store {
+                    size,
+                    base: Reg::FP,
+                    off: at,
+                    src,
+                });
+                code.push(Insn::Load {
+                    size,
+                    dst,
+                    base: Reg::FP,
+                    off: at,
+                });
+                code.extend(fold_in(dst));
+            }
+            for &from in SignedSize::ALL {
+                let dst = Reg::R3;
+                code.push(Insn::LoadSx {
+                    from,
+                    dst,
+                    base,
+                    off,
+                });
+                code.extend(fold_in(dst));
+            }
+        }
+        code.push(Insn::Exit);
+        let [found, expected] =
+            [EngineKind::default(), EngineKind::Checked].map(|engine| run(&code, &bytes, engine));
+        assert_eq!(found, expected, "{base:?}");
+    }
+}
+
+/// What a loop of this many rounds does with a budget: the count, or that it is over.
+fn budgeted(body: &[Insn], rounds: i32, budget: u64, engine: EngineKind) -> Result<u64, String> {
+    let mut code = packet(8);
+    code.push(number(Reg::R8, 0));
+    code.push(alu(AluOp::Mov, Width::W64, Reg::R7, Operand::Imm(0)));
+    let head = code.len();
+    code.extend(body);
+    code.push(alu(AluOp::Add, Width::W64, Reg::R7, Operand::Imm(1)));
+    let back = i16::try_from(code.len() + 1 - head).unwrap();
+    code.push(Insn::JumpIf {
+        op: JumpOp::Lt,
+        width: Width::W64,
+        dst: Reg::R7,
+        src: Operand::Imm(rounds),
+        off: -back,
+    });
+    code.push(Insn::Exit);
+    let mut vm = Vm::with_world(World::default());
+    vm.set_engine(engine);
+    vm.set_budget(budget);
+    let program = Program::new("p", ProgType::Xdp, encode(&code));
+    let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
+    let verdict = vm.verdict("p").unwrap();
+    assert!(verdict.accepted, "{}", verdict.message);
+    let outcome = vm.run_handle(handle, &Event::packet(vec![3; 64]));
+    let outcome = outcome.map_err(|error| error.to_string())?;
+    Ok(outcome.runs[0].r0.wrapping_mul(1 << 20) + outcome.runs[0].insns)
+}
+
+/// Several rounds of a loop are counted at once, and are as many all the same: with
+/// jumps out of the middle of any of them, and wherever the budget ends.
+#[test]
+fn rounds_are_counted_one_by_one() {
+    let leave = |op, off| Insn::JumpIf {
+        op,
+        width: Width::W64,
+        dst: Reg::R0,
+        src: Operand::Imm(40),
+        off,
+    };
+    let simple = [add(Reg::R0, Reg::R8)];
+    let skips = [
+        alu(AluOp::Add, Width::W64, Reg::R0, Operand::Imm(3)),
+        Insn::JumpIf {
+            op: JumpOp::Set,
+            width: Width::W64,
+            dst: Reg::R0,
+            src: Operand::Imm(4),
+            off: 2,
+        },
+        alu(AluOp::Xor, Width::W64, Reg::R0, Operand::Reg(Reg::R8)),
+        alu(AluOp::And, Width::W64, Reg::R0, Operand::Imm(0xff)),
+    ];
+    // The jump leads behind the loop, to the exit.
+    let leaves = [
+        alu(AluOp::Add, Width::W64, Reg::R0, Operand::Imm(7)),
+        leave(JumpOp::Gt, 2),
+    ];
+    for (number, body) in [&simple[..], &skips, &leaves].into_iter().enumerate() {
+        for rounds in 1..20 {
+            let of = |budget, engine| budgeted(body, rounds, budget, engine);
+            let expected = of(1 << 20, EngineKind::Checked);
+            assert_eq!(
+                of(1 << 20, EngineKind::default()),
+                expected,
+                "{number} {rounds}"
+            );
+        }
+        for budget in (0..60).map(|n| 590 + 7 * n) {
+            let [found, expected] = [EngineKind::default(), EngineKind::Checked]
+                .map(|engine| budgeted(body, 400, budget, engine));
+            assert_eq!(found, expected, "{number}, budget {budget}");
+        }
+    }
+}

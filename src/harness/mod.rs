@@ -16,6 +16,8 @@ mod input;
 mod load;
 mod map;
 mod oracle;
+#[cfg(feature = "jit")]
+mod perf_map;
 mod repeat;
 mod runner;
 mod scene;

@@ -2,6 +2,8 @@
 //! enters it.
 
 use std::fmt::Debug;
+#[cfg(feature = "jit")]
+use std::ops::Range;
 
 /// Machine code for all functions of a lowered program.
 #[derive(Debug)]
@@ -11,6 +13,9 @@ pub(crate) struct Native {
     ways: Ways,
     /// For each function the host address of its code.
     functions: Vec<u64>,
+    /// The host addresses of all of the code.
+    #[cfg(feature = "jit")]
+    extent: Range<u64>,
 }
 
 /// Host addresses of the ways into a program's machine code.
@@ -41,12 +46,25 @@ impl Native {
         memory: impl Debug + Send + Sync + 'static,
         ways: Ways,
         functions: Vec<u64>,
+        extent: Range<u64>,
     ) -> Self {
         Self {
             _memory: Box::new(memory),
             ways,
             functions,
+            extent,
         }
+    }
+
+    /// Host addresses and sizes of what leads into functions, and of each function.
+    #[cfg(feature = "jit")]
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
+        let Range { start, end } = self.extent;
+        let starts = std::iter::once(start).chain(self.functions.iter().copied());
+        let ends = self.functions.iter().copied().chain(std::iter::once(end));
+        starts
+            .zip(ends)
+            .map(|(start, end)| (start, end.saturating_sub(start)))
     }
 
     /// The way into a function, which is one of the program's.

@@ -67,7 +67,9 @@ pub(crate) fn compile(lowered: &Lowered) -> Option<Native> {
         main: memory.address(ways.main),
         tail: memory.address(ways.tail),
     };
-    Some(Native::new(memory, ways, functions))
+    let start = memory.address(0);
+    let extent = start..start + emitted.bytes.len() as u64;
+    Some(Native::new(memory, ways, functions, extent))
 }
 
 /// The machine code that `compile` makes executable: for listings, on any host. None

@@ -39,6 +39,10 @@ pub(in crate::cli) struct Arguments {
     /// Engine that runs the programs [default: interp for verified ones, checked for others]
     #[arg(long, value_enum)]
     pub(super) engine: Option<Engine>,
+    /// Tell perf which machine code is whose, in /tmp/perf-PID.map
+    #[cfg(feature = "jit")]
+    #[arg(long)]
+    pub(super) perf_map: bool,
     /// Run N times on each event, and print the time per run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) repeat: Option<u32>,

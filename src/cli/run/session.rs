@@ -62,6 +62,10 @@ pub(super) fn run(
     if let Some(engine) = arguments.engine {
         setup::choose_engine(&mut vm, engine.into(), arguments.wanted())?;
     }
+    #[cfg(feature = "jit")]
+    if arguments.perf_map {
+        write_perf_map(&vm)?;
+    }
     let mut session = Session {
         vm,
         arguments,
@@ -85,6 +89,21 @@ pub(super) fn run(
     session.show_results()?;
     session.show_maps()?;
     Ok(session.exit)
+}
+
+/// Writes the file where `perf report` looks for the machine code of this process.
+#[cfg(feature = "jit")]
+fn write_perf_map(vm: &Vm) -> Result<(), Failure> {
+    let map = vm.perf_map();
+    if map.is_empty() {
+        return Err(Failure::bad(
+            "--perf-map: there is no machine code: no program is verified, or this host \
+             can't execute any",
+        ));
+    }
+    let path = format!("/tmp/perf-{}.map", std::process::id());
+    let failed = |error| Failure::bad(format!("{path}: can't be written: {error}"));
+    std::fs::write(&path, map).map_err(failed)
 }
 
 impl Session<'_> {

@@ -5,9 +5,6 @@ use super::run::Run;
 use crate::vm::Machine;
 use crate::vm::memory::Address;
 
-/// So many of the pointers of [`ContextUse`](crate::lower::ContextUse) are at hand.
-pub(crate) const POINTERS: usize = 8;
-
 impl Run<'_> {
     /// Looks up the packet, which is the same throughout a run.
     pub(in crate::interp) fn see_packet(&mut self, machine: &Machine) {

@@ -32,9 +32,9 @@ use crate::verifier::Verified;
 use crate::vm::memory::SpaceFull;
 use crate::vm::{Machine, MapHandle};
 #[cfg(feature = "jit")]
-pub(crate) use context::POINTERS;
-#[cfg(feature = "jit")]
 pub(crate) use look_up::look_up_at;
+#[cfg(feature = "jit")]
+pub(crate) use run::POINTERS;
 pub(crate) use run::Run;
 #[cfg(feature = "jit")]
 pub(crate) use run::{End, Next, Stop};

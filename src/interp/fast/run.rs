@@ -8,7 +8,6 @@ use super::super::image::Image;
 use super::super::native::{Native, Way};
 use super::super::prepared::Plan;
 use super::super::stack::Frames;
-use super::context::POINTERS;
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
@@ -31,6 +30,9 @@ pub(crate) enum End {
     /// on here.
     Slow(Target),
 }
+
+/// So many of the pointers of [`ContextUse`](crate::lower::ContextUse) are at hand.
+pub(crate) const POINTERS: usize = 8;
 
 /// A run, under way or to be started again. Machine code has its address, and finds in it
 /// what it needs (`jit/layout.rs`).

@@ -3,7 +3,7 @@
 use dynasmrt::DynasmApi;
 
 use super::emitter::{Emitter, asm};
-use super::encode::Digit;
+use super::operand::Digit;
 use super::regs::{FIRST, Host, RCX, SECOND, host};
 use crate::isa::{AluOp, EndianOp, EndianSize, Operand, Reg, SignedSize, Width};
 use crate::lower::Notes;

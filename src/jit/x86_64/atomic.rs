@@ -4,7 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::alu::by_width;
 use super::emitter::{Emitter, Stub, asm};
-use super::encode::Opcode;
+use super::operand::Opcode;
 use super::regs::{FIRST, Host, LEFT, RAX, SECOND, host};
 use crate::isa::{AtomicOp, Reg, Width};
 use crate::lower::{Notes, Place, Target};

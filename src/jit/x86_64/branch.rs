@@ -4,7 +4,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::alu::by_width;
 use super::emitter::{Emitter, Stub, asm};
-use super::encode::Digit;
+use super::operand::Digit;
 use super::regs::{FIRST, Host, LEFT, SECOND};
 use crate::isa::{JumpOp, Operand, Reg, Width};
 use crate::lower::Target;

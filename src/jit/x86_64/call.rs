@@ -3,7 +3,7 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Ends, Stub, asm};
-use super::encode::{At, Digit, Opcode};
+use super::operand::{At, Digit, Opcode};
 use super::regs::{FIRST, FRAME, LEFT, RAX, RUN, SECOND, host};
 use crate::interp::POINTERS;
 use crate::isa::{Reg, Size, Width};

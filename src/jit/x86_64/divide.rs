@@ -5,27 +5,12 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::alu::by_width;
 use super::constant_division::Inverse;
+use super::division::{Division, Special};
 use super::emitter::{Emitter, Stub, asm};
-use super::encode::Digit;
+use super::operand::Digit;
 use super::regs::{FIRST, Host, RAX, RDX, SECOND};
 use crate::isa::{AluOp, Operand, Reg, Width, low32, sign_extend32};
 use crate::lower::Notes;
-
-/// What a division is to give.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Division {
-    is_signed: bool,
-    wants_remainder: bool,
-    width: Width,
-    dst: Host,
-}
-
-/// A divisor that needs no division.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Special {
-    Zero,
-    MinusOne,
-}
 
 impl Emitter<'_> {
     /// `dst op= src` for a division or a remainder.

@@ -4,12 +4,12 @@ use dynasmrt::{DynamicLabel, DynasmApi};
 use smallvec::SmallVec;
 
 use super::assembler::Assembler;
-use super::divide::{Division, Special};
-use super::encode::{At, Digit, Opcode};
+use super::division::{Division, Special};
 use super::features::Features;
+use super::operand::{At, Digit, Opcode};
 use super::pins::{Pin, Pins};
 use super::regs::{FIRST, Host, LEFT, RUN, host};
-use super::unroll::Round;
+use super::round::Round;
 use crate::interp::in_head;
 use crate::isa::{Reg, Size, Width};
 use crate::jit::count::Counts;

@@ -4,7 +4,8 @@ use dynasmrt::DynasmApi;
 
 use super::alu::by_width;
 use super::emitter::{Emitter, asm};
-use super::encode::{At, Opcode};
+use super::operand::{At, Opcode};
+use super::pins::is_direct;
 use super::regs::{FIRST, Host, SECOND, host};
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Size, Width};
 use crate::lower::{Branch, Fused, Notes, Place, Target};
@@ -495,14 +496,6 @@ impl Emitter<'_> {
         self.with_memory(Opcode::store(size), via, to);
         true
     }
-}
-
-/// Whether an access to this place has code that needs no second way.
-pub(super) const fn is_direct(place: Place) -> bool {
-    matches!(
-        place,
-        Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }
-    )
 }
 
 /// Whether the flags after the code of `dst op= …` are those of the comparison.

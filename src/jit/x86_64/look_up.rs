@@ -3,7 +3,7 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
-use super::encode::{Digit, Opcode};
+use super::operand::{Digit, Opcode};
 use super::regs::{FIRST, LEFT, RAX, RDI, RDX, RSI, RUN, SECOND};
 use crate::isa::{Size, Width};
 use crate::jit::runtime::shims;

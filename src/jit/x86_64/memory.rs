@@ -3,7 +3,7 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::emitter::{Emitter, Stub, asm};
-use super::encode::{At, Opcode};
+use super::operand::{At, Opcode};
 use super::pins::Pin;
 use super::regs::{FIRST, FRAME, Host, RUN, SECOND, host};
 use crate::isa::{Operand, Reg, SignedSize, Size};

@@ -7,7 +7,8 @@
 //! | `assembler` | bytes, labels, short jumps, aligned loops |
 //! | `encode` | instructions with an operand in memory |
 //! | `emitter` | the code so far, what is put off to its end |
-//! | `pins` | what spare registers of the host hold |
+//! | `operand`, `division`, `round` | what the others speak of |
+//! | `pins`, `keeps` | what spare registers of the host hold |
 //! | `translate` | from operations to code |
 //! | `unroll` | several rounds of a loop one after another |
 //! | `alu` | arithmetic |
@@ -37,15 +38,19 @@ mod branch;
 mod call;
 mod constant_division;
 mod divide;
+mod division;
 mod emitter;
 mod encode;
 mod features;
 mod frame;
 mod fused;
+mod keeps;
 mod look_up;
 mod memory;
+mod operand;
 mod pins;
 mod regs;
+mod round;
 mod translate;
 mod unroll;
 

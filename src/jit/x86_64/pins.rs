@@ -2,13 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::emitter::Emitter;
-use super::fused::is_direct;
 use super::regs::{Host, SECOND, host};
-use crate::interp::POINTERS;
 use crate::isa::{AluOp, Operand, Reg, RegSet};
 use crate::jit::loops::Loops;
-use crate::lower::{Branch, Function, Fused, Op, Place, Target, effect};
+use crate::lower::{Op, Place, Target, effect};
 
 /// What is added to a register to get a host address, or is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +42,7 @@ impl Pins {
     }
 
     /// The best use of the spare registers of a function.
-    fn of(survey: &Survey) -> Self {
+    pub(super) fn of(survey: &Survey) -> Self {
         let mut wanted = survey.wanted.clone();
         wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let spare = survey.used.spare();
@@ -56,34 +53,13 @@ impl Pins {
     }
 }
 
-impl Emitter<'_> {
-    /// Looks at a function that is to be emitted next: what its spare registers are to
-    /// hold, which registers it changes that it has to keep.
-    pub(super) fn survey(&mut self, function: &Function) {
-        let ops = self.lowered.ops_of(function);
-        let mut survey = Survey::of(function.entry, ops, &self.loops);
-        // Pointers that are not at hand are a matter of calls.
-        let pointers = &self.lowered.context().pointers;
-        let at_hand = pointers.len() <= POINTERS && pointers.iter().all(|field| !field.2);
-        survey.used.second |= !at_hand;
-        self.pins = Pins::of(&survey);
-        self.calls = survey.used.calls;
-        let is_pin = |host: &Host| self.pins.iter().any(|(_, pin)| pin == *host);
-        let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
-        let used = |reg: &Reg| survey.used.regs.contains(*reg);
-        let hosts = kept.into_iter().filter_map(|reg| Some((reg, host(reg)?)));
-        let changed = hosts.filter(|(reg, host)| used(reg) || is_pin(host));
-        self.changed = changed.map(|(_, host)| host).collect();
-    }
-}
-
 /// What a function uses.
 #[derive(Debug, Default)]
-struct Used {
-    regs: RegSet,
-    calls: bool,
+pub(super) struct Used {
+    pub regs: RegSet,
+    pub calls: bool,
     /// The second register for the code of one operation is needed for that.
-    second: bool,
+    pub second: bool,
 }
 
 impl Used {
@@ -103,8 +79,8 @@ impl Used {
 
 /// What a function uses, and what it would like to have in registers.
 #[derive(Debug, Default)]
-struct Survey {
-    used: Used,
+pub(super) struct Survey {
+    pub used: Used,
     wanted: SmallVec<[(Pin, u32); 8]>,
 }
 
@@ -114,7 +90,7 @@ const LOOP: u32 = 8;
 const DEPTH: u8 = 4;
 
 impl Survey {
-    fn of(entry: Target, ops: &[Op], loops: &Loops) -> Self {
+    pub(super) fn of(entry: Target, ops: &[Op], loops: &Loops) -> Self {
         let mut survey = Self::default();
         for (op, at) in ops.iter().zip(entry..) {
             survey.used.see(*op);
@@ -168,7 +144,7 @@ impl Used {
 }
 
 /// Whether the code of an operation may need the second spare register.
-const fn needs_second(op: Op) -> bool {
+pub(super) const fn needs_second(op: Op) -> bool {
     match op {
         Op::Alu { op, src, .. } => {
             let divides = matches!(op, AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod);
@@ -192,69 +168,14 @@ const fn needs_second(op: Op) -> bool {
     }
 }
 
-const fn is_frame_pointer(operand: Operand) -> bool {
+pub(super) const fn is_frame_pointer(operand: Operand) -> bool {
     matches!(operand, Operand::Reg(Reg::R10))
 }
 
-impl Emitter<'_> {
-    /// Whether the code of an operation leaves the first spare register alone, or has
-    /// noted what it holds.
-    pub(super) fn keeps(&self, op: Op) -> bool {
-        match op {
-            Op::Alu { op, src, .. } => self.alu_keeps(op, src),
-            Op::MovSx { src, .. } => src != Reg::R10,
-            Op::Load { .. } | Op::LoadSx { .. } | Op::Store { .. } | Op::JumpIf { .. } => {
-                !needs_second(op)
-            }
-            Op::Neg { .. }
-            | Op::Endian { .. }
-            | Op::LoadImm { .. }
-            | Op::Known { .. }
-            | Op::Jump { .. } => true,
-            _ => false,
-        }
-    }
-
-    fn alu_keeps(&self, op: AluOp, src: Operand) -> bool {
-        match (op, src) {
-            (AluOp::Div | AluOp::Mod | AluOp::Sdiv | AluOp::Smod, _) => false,
-            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(_)) => {
-                self.features.bmi2 && !is_frame_pointer(src)
-            }
-            _ => !is_frame_pointer(src),
-        }
-    }
-
-    /// The same of several operations as one.
-    pub(super) fn fused_keeps(&self, fused: Fused) -> bool {
-        match fused {
-            Fused::Alu {
-                op, left, right, ..
-            } => left != Reg::R10 && self.alu_keeps(op, right),
-            Fused::Rotate { src, .. } | Fused::Extract { src, .. } | Fused::Bits { src, .. } => {
-                src != Reg::R10
-            }
-            Fused::ShiftAdd { base, index, .. } => base != Reg::R10 && index != Reg::R10,
-            Fused::LoadIndexed { .. }
-            | Fused::LoadAlu { .. }
-            | Fused::Update { .. }
-            | Fused::Copy { .. } => true,
-            Fused::Branch(branch) | Fused::LoadBranch { branch, .. } => branch_keeps(&branch),
-            Fused::AluBranch {
-                copy,
-                op,
-                src,
-                branch,
-                ..
-            } => {
-                let copies_frame = copy.is_some_and(|(_, from)| from == Reg::R10);
-                !copies_frame && self.alu_keeps(op, src) && branch_keeps(&branch)
-            }
-            Fused::Select { .. } => false,
-        }
-    }
-}
-
-fn branch_keeps(branch: &Branch) -> bool {
-    branch.left != Reg::R10 && !is_frame_pointer(branch.right)
+/// Whether an access to this place has code that needs no second way.
+pub(super) const fn is_direct(place: Place) -> bool {
+    matches!(
+        place,
+        Place::Stack { .. } | Place::Context { .. } | Place::MapValue { .. } | Place::Packet { .. }
+    )
 }

@@ -1,49 +1,13 @@
 //! Several rounds of a small loop one after another, so that instructions are counted,
 //! and the budget is looked at, once for all of them.
 
-use dynasmrt::{DynamicLabel, DynasmLabelApi};
+use dynasmrt::DynasmLabelApi;
 
 use super::emitter::{Emitter, asm};
-use super::fused::is_direct;
+use super::pins::is_direct;
+use super::round::Round;
 use crate::jit::count::MOST_ROUNDS;
 use crate::lower::{Keys, Notes, Op, Target};
-
-/// A round of a loop under way.
-#[derive(Debug)]
-pub(super) struct Round {
-    head: Target,
-    /// The jump back to it.
-    back: Target,
-    /// How many instructions the rounds before have had that are not counted yet.
-    ahead: i32,
-    is_last: bool,
-    /// The labels of the operations after the head; empty in the first round, which has
-    /// those that others know.
-    labels: Vec<DynamicLabel>,
-}
-
-impl Round {
-    /// This round's label of an operation.
-    pub(super) fn label(&self, op: Target) -> Option<DynamicLabel> {
-        let inner = op.checked_sub(self.head + 1)?;
-        self.labels.get(inner as usize).copied()
-    }
-
-    /// What going on at an operation takes for the rounds before.
-    pub(super) fn ahead(&self, to: Target) -> i32 {
-        // It stays as it is within the round.
-        if self.head < to && to <= self.back {
-            0
-        } else {
-            self.ahead
-        }
-    }
-
-    /// Whether this leads to the next round.
-    pub(super) fn has_next(&self, from: Target, to: Target) -> bool {
-        !self.is_last && (from, to) == (self.back, self.head)
-    }
-}
 
 /// How many operations the rounds of a loop may have together.
 const MOST: Target = 40;
