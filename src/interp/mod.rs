@@ -6,6 +6,7 @@ mod fast;
 mod image;
 mod native;
 mod operations;
+mod plan;
 mod prepared;
 mod stack;
 mod watch;
@@ -16,7 +17,8 @@ pub(crate) use fast::{End, Next, POINTERS, Run, Stop, Tail, look_up_at};
 pub use image::Image;
 #[cfg(feature = "jit")]
 pub(crate) use native::{Native, Ways};
-pub(crate) use prepared::{How, Plan, Prepared};
+pub(crate) use plan::Plan;
+pub(crate) use prepared::{How, Prepared};
 pub(crate) use stack::Head;
 #[cfg(feature = "jit")]
 pub(crate) use stack::{STRIDE, in_head};

@@ -1,11 +1,9 @@
 //! Runs made ready: what is the same in each run of a program on an event that stays
 //! where it is, is found out once.
 
-use std::sync::Arc;
-
-use super::checked::{self, Budget, Checked, Finished};
+use super::checked::{self, Checked, Finished};
 use super::fast::Run;
-use super::image::Image;
+use super::plan::Plan;
 use super::stack::Frames;
 use crate::vm::{Fault, Machine};
 
@@ -19,20 +17,6 @@ pub(crate) enum Prepared<'a> {
     Fast(Run<'a>),
     /// By the checked interpreter.
     Checked(&'a mut Frames, Plan<'a>),
-}
-
-/// What is to be run.
-#[derive(Clone, Copy)]
-pub(crate) struct Plan<'a> {
-    /// The programs that tail calls reach, by handle.
-    pub images: &'a [Arc<Image>],
-    /// The program.
-    pub entry: &'a Image,
-    /// What r1 holds at the start: the address of the context of the machine's current
-    /// event.
-    pub context: u64,
-    /// The most that a run may execute.
-    pub budget: Budget,
 }
 
 impl Prepared<'_> {
@@ -69,7 +53,7 @@ pub(crate) enum How {
 }
 
 impl Checked {
-    /// Makes runs ready. A program that is not [lowered](Image::lowered), or whose runs
+    /// Makes runs ready. A program that is not [lowered](super::Image::lowered), or whose runs
     /// [may not start](crate::lower::Lowered::may_start) on the machine's current event,
     /// is for the checked interpreter.
     ///

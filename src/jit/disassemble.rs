@@ -76,7 +76,7 @@ mod tests {
         let code = [0x48, 0x8b, 0x47, 0x08, 0x74, 0x02, 0xc3, 0x06];
         let listed = disassemble(Arch::X86_64, &code);
         let texts: Vec<_> = listed.iter().map(|insn| insn.text.as_str()).collect();
-        assert_eq!(texts, ["mov rax, [rdi+8]", "je 8", "ret", "(bad)"]);
+        assert_eq!(texts, ["mov rax, [rdi+8]", "je short 8", "ret", "(bad)"]);
         assert_eq!((listed[2].offset, listed[2].bytes.len()), (6, 1));
 
         let code = [0x20, 0x00, 0x02, 0x8b, 0xc0, 0x03, 0x5f, 0xd6];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::checked::{Budget, Finished};
 use super::super::image::Image;
 use super::super::native::{Native, Way};
-use super::super::prepared::Plan;
+use super::super::plan::Plan;
 use super::super::stack::Frames;
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
