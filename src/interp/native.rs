@@ -27,6 +27,7 @@ pub(crate) struct Ways {
     pub main: u64,
     /// Into the main program from machine code, in a frame that was another program's:
     /// r1 and the count are in the run.
+    #[cfg(feature = "jit")]
     pub tail: u64,
 }
 
@@ -82,6 +83,7 @@ impl Native {
     }
 
     /// The same for the main program, in a frame that was another one's.
+    #[cfg(feature = "jit")]
     pub(crate) const fn way_in_place(&self) -> Way {
         Way {
             enter: self.ways.function,

@@ -125,15 +125,6 @@ impl Run<'_> {
         self.frames.depth(self.host.frame_end)
     }
 
-    /// Takes over the innermost function, which has no level, before an operation of it.
-    pub(crate) fn take_over(&mut self, at: Target) {
-        let functions = self.lowered.functions();
-        let after = functions.partition_point(|function| function.entry <= at);
-        let function = functions.get(after.saturating_sub(1));
-        self.lends = function.is_none_or(|function| function.lends);
-        self.know_number();
-    }
-
     /// Whether the innermost frame has loops left; one fewer then.
     pub(crate) fn may_loop(&mut self) -> bool {
         let left = self.head(in_head!(loops_left), Size::W);

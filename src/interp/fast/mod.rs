@@ -9,6 +9,7 @@
 //! | `look_up` | look-ups of keys by their host addresses |
 //! | `memory` | the bytes behind an address that was proved to be in bounds |
 //! | `native` | entering machine code, which a layer above makes |
+//! | `rest` | what machine code leaves to the interpreters |
 //! | `run` | a run: what it holds, how it starts, helpers and their callbacks |
 //! | `step` | the loop over operations |
 //! | `tail` | tail calls, and the way over to the checked interpreter |
@@ -16,9 +17,12 @@
 
 mod context;
 mod frames;
+#[cfg(feature = "jit")]
 mod look_up;
 mod memory;
 mod native;
+#[cfg(feature = "jit")]
+mod rest;
 mod run;
 mod step;
 mod tail;

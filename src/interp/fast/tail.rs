@@ -6,8 +6,8 @@ use super::super::checked;
 use super::super::image::Image;
 use super::super::stack::{Frame, STRIDE};
 use super::run::{Next, Run};
-use crate::lower::{Lowered, Target};
-use crate::spec::limits::{MAX_CALL_FRAMES, MAX_TAIL_CALLS, STACK_SIZE};
+use crate::lower::Lowered;
+use crate::spec::limits::{MAX_TAIL_CALLS, STACK_SIZE};
 use crate::vm::{Fault, Machine};
 
 /// Where a tail call leads.
@@ -106,46 +106,5 @@ impl<'a> Run<'a> {
         self.host.frame_end += STRIDE as u64;
         self.see_pointers(machine);
         result
-    }
-
-    /// Runs a program in the innermost frame, which is left to it, to its end; its r0.
-    /// For machine code: the run does not know how its callers go on.
-    pub(crate) fn run_in_place(
-        &mut self,
-        machine: &mut Machine,
-        image: &'a Image,
-        lowered: &'a Lowered,
-    ) -> Result<u64, Box<Fault>> {
-        self.aside(machine, |run, machine| {
-            run.leave_to(machine, image, lowered);
-            run.is_native &= run.fits(lowered);
-            if let Some(native) = run.native() {
-                run.host.frame_end += STRIDE as u64;
-                return run.execute_native(machine, native.way_in_place());
-            }
-            if let Some(main) = lowered.functions().first() {
-                run.take_frame(main);
-            }
-            let floor = run.levels.len();
-            run.thread(machine, 0, floor)
-        })
-    }
-
-    /// Executes the rest of the innermost function, which has no level, from an operation
-    /// on, its leaving included; its r0.
-    pub(crate) fn finish(&mut self, machine: &mut Machine, at: Target) -> Result<u64, Box<Fault>> {
-        self.aside(machine, |run, machine| {
-            run.take_over(at);
-            let floor = run.levels.len();
-            run.execute(machine, at, floor)
-        })
-    }
-
-    /// Whether there are frames for all functions of a program that the innermost frame
-    /// is left to, whichever of them are under way at once: machine code does not look.
-    pub(crate) fn fits(&self, lowered: &Lowered) -> bool {
-        let around = self.depth().saturating_sub(1);
-        // What begins a run was verified to fit.
-        around == 0 || around + lowered.functions().len() <= MAX_CALL_FRAMES
     }
 }
