@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fuse::Fused;
+use super::fuse::fused::Fused;
 use super::note::Notes;
 use super::op::{Op, Target};
 use crate::program::Program;

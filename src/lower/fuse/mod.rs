@@ -11,7 +11,7 @@
 mod access;
 mod arithmetic;
 mod branch;
-mod fused;
+pub(super) mod fused;
 #[cfg(test)]
 mod tests;
 mod window;
