@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::super::memory::Slab;
+use super::Map;
 use super::base::{Base, Mode};
-use super::index::{Index, Locked, Number, Position, Probe};
+use super::index::{Index, Locked, Number, Position};
 use super::values::Values;
-use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
@@ -23,7 +23,7 @@ use crate::util::Errno;
 /// space). The kernel approximates that with a reference bit and lists per CPU,
 /// and may evict earlier than at `max_entries`.
 #[derive(Debug)]
-pub struct Hash {
+pub(super) struct Hash {
     base: Base,
     values: Values,
     index: Index,
@@ -71,30 +71,6 @@ impl Hash {
             max: max.unwrap_or(def.max_entries),
             evicts,
         }
-    }
-
-    /// The element that a program on `cpu` finds under a key of at most 8 bytes, which
-    /// is given as the little-endian number that it is: the quickest way, for engines.
-    /// No use in a map that evicts: engines call [`Map::lookup`] there.
-    #[must_use]
-    pub fn element_of(&self, cpu: u32, key: u64) -> Option<usize> {
-        let slot = self.index.find(self.values.slab(), &Number(key))?;
-        self.values.element(cpu, slot as usize)
-    }
-
-    /// Where machine code finds keys on its own; `None` where keys have more than 8
-    /// bytes, or each look-up counts.
-    #[must_use]
-    pub fn probe(&self) -> Option<Probe> {
-        let keys = self.values.slab().keys()?;
-        let is_number = (1..=8).contains(&self.base.def().key_size);
-        (is_number && !self.evicts).then(|| self.index.probe(keys))
-    }
-
-    /// Whether a look-up is a use, which decides what is evicted.
-    #[must_use]
-    pub const fn evicts(&self) -> bool {
-        self.evicts
     }
 
     /// The slot of a key, seen by nobody.
@@ -171,10 +147,6 @@ impl Hash {
 impl Map for Hash {
     fn base(&self) -> &Base {
         &self.base
-    }
-
-    fn kind(&self) -> Kind<'_> {
-        Kind::Hash(self)
     }
 
     fn slab(&self) -> Option<&Arc<Slab>> {

@@ -109,36 +109,6 @@ const fn link(word: u64) -> u32 {
 /// What is added to a bucket's word to make its version rise.
 const VERSION: u64 = 1 << 32;
 
-/// What machine code needs to find a key of at most 8 bytes in most cases, the key being
-/// the little-endian `number` that it is, filled up with zeros:
-///
-/// 1. `word` = the 8 bytes at `buckets + 8 * (number * MULTIPLIER >> shift)`, by an
-///    acquiring load.
-/// 2. `link` = the low half of `word`. If it is 0, the key is not there.
-/// 3. If the 8 bytes at `keys + 8 * link` are not `number`, the case is no simple one:
-///    [`Hash::element_of`](super::Hash::element_of) decides.
-/// 4. If the 8 bytes of the first step, loaded once more and not before those of the
-///    third, are not `word`, likewise.
-/// 5. The key's slot is `link - 1`: the element, or in a map with
-///    [`per_cpu`](Slab::per_cpu) values, number `cpu * per_cpu + slot`.
-///
-/// All loads are aligned, and addresses are good while the map lives. On x86-64 plain
-/// loads in this order will do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probe {
-    /// The host address of the buckets' words.
-    pub buckets: u64,
-    /// Bits of the product that don't count, 63 at most.
-    pub shift: u32,
-    /// The host address 8 bytes before the keys.
-    pub keys: u64,
-}
-
-impl Probe {
-    /// What a key is multiplied by, 64 bits, wrapping.
-    pub const MULTIPLIER: u64 = SPREAD;
-}
-
 /// How often a reader begins again before it takes the lock.
 const ATTEMPTS: usize = 16;
 
@@ -169,15 +139,6 @@ impl Index {
                 slots: u32::try_from(slots).unwrap_or(u32::MAX),
                 len: 0,
             }),
-        }
-    }
-
-    /// See [`Probe`].
-    pub(super) fn probe(&self, keys: &SharedBytes) -> Probe {
-        Probe {
-            buckets: self.buckets.host_address(),
-            shift: self.shift,
-            keys: keys.host_address().wrapping_sub(8),
         }
     }
 

@@ -38,8 +38,6 @@ use crate::util::Errno;
 pub use base::Base;
 pub use bloom::Bloom;
 pub use create::{MapError, create};
-pub use hash::Hash;
-pub use index::Probe;
 pub use of_maps::MapOfMaps;
 pub use perf_events::PerfEventArray;
 pub use programs::ProgArray;
@@ -226,8 +224,6 @@ impl dyn Map + '_ {
 pub enum Kind<'a> {
     /// Keys and values.
     Values,
-    /// Keys and values of a hash map.
-    Hash(&'a Hash),
     /// `BPF_MAP_TYPE_RINGBUF`.
     RingBuf(&'a RingBuf),
     /// `BPF_MAP_TYPE_PERF_EVENT_ARRAY`.

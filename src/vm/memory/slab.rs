@@ -154,19 +154,6 @@ impl Slab {
         self.stride as u64 == Self::span(self.value_size)
     }
 
-    /// Bytes from one value to the next in [`values`](Self::values).
-    #[must_use]
-    pub const fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// Elements from one CPU's value to the next CPU's: element `index` of `cpu` is
-    /// number `cpu * per_cpu + index`. `None` where all CPUs share one value.
-    #[must_use]
-    pub const fn per_cpu(&self) -> Option<usize> {
-        self.per_cpu
-    }
-
     /// Where `element` begins in [`values`](Self::values).
     #[must_use]
     pub const fn offset(&self, element: usize) -> usize {
