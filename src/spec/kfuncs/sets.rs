@@ -53,7 +53,6 @@ impl Hooks {
             ProgType::StructOps => Self::STRUCT_OPS,
             ProgType::Tracing
             | ProgType::Tracepoint
-            | ProgType::RawTracepoint
             | ProgType::PerfEvent
             | ProgType::Lsm => Self::TRACING,
             ProgType::Syscall => Self::SYSCALL,

@@ -88,6 +88,7 @@ fn sets_know_their_programs() {
     assert!(may("bpf_obj_new_impl", ProgType::SchedCls, None));
     assert!(may("bpf_task_acquire", ProgType::Tracepoint, None));
     assert!(!may("bpf_task_acquire", ProgType::Kprobe, None));
+    assert!(!may("bpf_task_acquire", ProgType::RawTracepoint, None));
     assert!(!may("bpf_cpumask_create", ProgType::Xdp, None));
     assert!(may("bpf_get_file_xattr", ProgType::Lsm, Some(At::LsmMac)));
     assert!(!may(
