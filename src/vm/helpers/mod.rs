@@ -5,27 +5,28 @@
 //! down to the errno, and ends the program with a [`HelperProblem`] where the
 //! verifier would have rejected it.
 
-mod call;
+pub(super) mod call;
 mod checksum;
 mod control;
 mod environment;
 mod format;
 mod maps;
-mod output;
-mod packet;
+pub(super) mod output;
+pub(super) mod packet;
 mod print;
 mod probe;
 mod redirect;
-mod skb;
+pub(super) mod skb;
 mod socket;
 mod string;
 mod task;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 mod xdp;
 
 use std::sync::PoisonError;
 
+use super::dynptr::helpers as dynptr;
 use super::fault::HelperProblem;
 use crate::spec::helpers::{self as spec, for_each_helper};
 use crate::util::HelperId;
