@@ -7,7 +7,7 @@ use super::kern::{Dynptr, DynptrKind};
 use crate::util::Errno;
 
 /// What the program is told, or why it can't go on.
-pub(super) type Told<T> = Result<Result<T, Errno>, HelperProblem>;
+pub(in crate::vm) type Told<T> = Result<Result<T, Errno>, HelperProblem>;
 
 /// The farthest that offsets and sizes reach in an XDP packet.
 const XDP_REACH: u32 = 0xffff;
@@ -15,19 +15,23 @@ const XDP_REACH: u32 = 0xffff;
 const SKB_REACH: u32 = i32::MAX.cast_unsigned();
 
 /// The dynptr that argument `n` points to.
-pub(super) fn load(call: &Call<'_>, n: usize) -> Result<Dynptr, HelperProblem> {
+pub(in crate::vm) fn load(call: &Call<'_>, n: usize) -> Result<Dynptr, HelperProblem> {
     let loaded = Dynptr::load(&call.machine.space, call.arg(n));
     loaded.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
 /// Puts a dynptr where argument `n` points.
-pub(super) fn store(call: &Call<'_>, n: usize, pointer: Dynptr) -> Result<(), HelperProblem> {
+pub(in crate::vm) fn store(
+    call: &Call<'_>,
+    n: usize,
+    pointer: Dynptr,
+) -> Result<(), HelperProblem> {
     let stored = pointer.store(&call.machine.space, call.arg(n));
     stored.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
 /// Sets the dynptr where argument `n` points, or makes it null and tells why.
-pub(super) fn init(
+pub(in crate::vm) fn init(
     call: &Call<'_>,
     n: usize,
     pointer: Result<Dynptr, Errno>,
@@ -37,14 +41,14 @@ pub(super) fn init(
 }
 
 /// A dynptr in argument `arg` that is under use.
-pub(super) struct Use {
-    pub arg: usize,
-    pub pointer: Dynptr,
+pub(in crate::vm) struct Use {
+    pub(in crate::vm) arg: usize,
+    pub(in crate::vm) pointer: Dynptr,
 }
 
 impl Use {
     /// The dynptr that argument `arg` points to.
-    pub(super) fn of(call: &Call<'_>, arg: usize) -> Result<Self, HelperProblem> {
+    pub(in crate::vm) fn of(call: &Call<'_>, arg: usize) -> Result<Self, HelperProblem> {
         let pointer = load(call, arg)?;
         Ok(Self { arg, pointer })
     }
@@ -67,7 +71,7 @@ impl Use {
     }
 
     /// Copies bytes out (`__bpf_dynptr_read`).
-    pub(super) fn read(&self, call: &mut Call<'_>, offset: u32, len: u32) -> Told<Bytes> {
+    pub(in crate::vm) fn read(&self, call: &mut Call<'_>, offset: u32, len: u32) -> Told<Bytes> {
         if self.pointer.is_null() {
             return Ok(Err(Errno::EINVAL));
         }
@@ -100,13 +104,13 @@ impl Use {
 
     /// Whether a [read](Self::read) that failed so leaves zeros behind: what a packet
     /// lost since the dynptr was made (`__bpf_skb_load_bytes`).
-    pub(super) fn clears(&self, errno: Errno) -> bool {
+    pub(in crate::vm) fn clears(&self, errno: Errno) -> bool {
         self.pointer.kind() == Some(DynptrKind::Skb) && errno == Errno::EFAULT
     }
 
     /// Overwrites bytes (`__bpf_dynptr_write`). Flags are those of
     /// `bpf_skb_store_bytes`, for the packet of an `sk_buff` only.
-    pub(super) fn write(
+    pub(in crate::vm) fn write(
         &self,
         call: &mut Call<'_>,
         offset: u32,
@@ -148,7 +152,7 @@ impl Use {
 
     /// The address of bytes that lie one behind the other, for programs to load from
     /// and store to (`bpf_dynptr_slice`); `None` where there are none.
-    pub(super) fn slice(
+    pub(in crate::vm) fn slice(
         &self,
         call: &mut Call<'_>,
         offset: u32,
@@ -171,7 +175,7 @@ impl Use {
     }
 
     /// The same for writing; `None`, too, where it is read-only.
-    pub(super) fn slice_to_write(
+    pub(in crate::vm) fn slice_to_write(
         &self,
         call: &mut Call<'_>,
         offset: u32,

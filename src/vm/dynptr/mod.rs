@@ -3,12 +3,10 @@
 //!
 //! A program holds one as 16 bytes on its stack, which mean what the kernel's
 //! `struct bpf_dynptr_kern` does ([`Dynptr`]). What they lead to is memory of the
-//! program's own, a record of a ring buffer, or a packet (`access`). Helpers and kernel
-//! functions are in `helpers`, `kfuncs` and `probe`, by the table that names them.
+//! program's own, a record of a ring buffer, or a packet (`access`).
 
-mod access;
+pub(super) mod access;
 mod held;
-pub(super) mod helpers;
 mod kern;
 
 pub use held::Held;

@@ -8,10 +8,11 @@
 pub(super) mod call;
 mod checksum;
 mod control;
+mod dynptr;
 mod environment;
 mod format;
 mod maps;
-pub(super) mod output;
+mod output;
 pub(super) mod packet;
 mod print;
 mod probe;
@@ -26,7 +27,6 @@ mod xdp;
 
 use std::sync::PoisonError;
 
-use super::dynptr::helpers as dynptr;
 use super::fault::HelperProblem;
 use crate::spec::helpers::{self as spec, for_each_helper};
 use crate::util::HelperId;

@@ -64,7 +64,7 @@ pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
 
 /// Reserves a record in the ring buffer that argument `n` is; its address, 0 where there
 /// is no room.
-pub(in crate::vm) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
+pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
     let (handle, map) = call.map(n)?;
     let ring = ring(n, &map)?;
     let Some(record) = ring.reserve(len) else {
@@ -85,12 +85,7 @@ pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Result {
 
 /// Ends the reservation of a record, to which argument `n` leads; flags are in argument
 /// 2. Flags that mean nothing are not looked at, as in the kernel.
-pub(in crate::vm) fn give_back(
-    call: &mut Call<'_>,
-    n: usize,
-    record: u64,
-    discard: bool,
-) -> Result {
+pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: bool) -> Result {
     let lent = call.machine.take_back(record);
     let lent = lent.ok_or_else(|| call.wrong(n, "a record from bpf_ringbuf_reserve"))?;
     let map = call.machine.map(lent.map).cloned();

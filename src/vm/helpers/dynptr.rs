@@ -1,10 +1,10 @@
 //! Helpers on dynptrs (`kernel/bpf/helpers.c`, `kernel/bpf/ringbuf.c`).
 
-use super::super::helpers::call::{Call, Returned};
-use super::super::helpers::output;
+use super::super::dynptr::access::{Use, init, load, store};
+use super::super::dynptr::{Dynptr, DynptrKind};
 use super::super::memory::AccessKind;
-use super::access::{Use, init, load, store};
-use super::kern::{Dynptr, DynptrKind};
+use super::call::{Call, Returned};
+use super::output;
 use crate::util::Errno;
 
 /// `E2BIG` where no dynptr leads to so many bytes.
@@ -16,7 +16,7 @@ const fn check_size(size: u32) -> Result<(), Errno> {
 }
 
 /// `(memory, size, flags, dynptr)`.
-pub(in crate::vm) fn from_mem(call: &mut Call<'_>) -> Returned {
+pub(super) fn from_mem(call: &mut Call<'_>) -> Returned {
     let (data, size, flags) = (call.arg(1), call.arg_u32(2), call.arg(3));
     let made = match (check_size(size), flags) {
         (Err(errno), _) => Err(errno),
@@ -30,7 +30,7 @@ pub(in crate::vm) fn from_mem(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(ring buffer, size, flags, dynptr)`.
-pub(in crate::vm) fn reserve(call: &mut Call<'_>) -> Returned {
+pub(super) fn reserve(call: &mut Call<'_>) -> Returned {
     let (size, flags) = (call.arg_u32(2), call.arg(3));
     let made = match check_size(size) {
         _ if flags != 0 => Err(Errno::EINVAL),
@@ -45,12 +45,12 @@ pub(in crate::vm) fn reserve(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(dynptr, flags)`.
-pub(in crate::vm) fn submit(call: &mut Call<'_>) -> Returned {
+pub(super) fn submit(call: &mut Call<'_>) -> Returned {
     give_back(call, false)
 }
 
 /// `(dynptr, flags)`.
-pub(in crate::vm) fn discard(call: &mut Call<'_>) -> Returned {
+pub(super) fn discard(call: &mut Call<'_>) -> Returned {
     give_back(call, true)
 }
 
@@ -69,7 +69,7 @@ fn give_back(call: &mut Call<'_>, discard: bool) -> Returned {
 }
 
 /// `(destination, size, dynptr, offset, flags)`.
-pub(in crate::vm) fn read(call: &mut Call<'_>) -> Returned {
+pub(super) fn read(call: &mut Call<'_>) -> Returned {
     let (len, offset, flags) = (call.arg_u32(2), call.arg_u32(4), call.arg(5));
     call.check(1, len as usize, AccessKind::Write)?;
     let from = Use::of(call, 3)?;
@@ -89,7 +89,7 @@ pub(in crate::vm) fn read(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(dynptr, offset, source, size, flags)`.
-pub(in crate::vm) fn write(call: &mut Call<'_>) -> Returned {
+pub(super) fn write(call: &mut Call<'_>) -> Returned {
     let (offset, size, flags) = (call.arg_u32(2), call.size(4), call.arg(5));
     let to = Use::of(call, 1)?;
     let bytes = call.read(3, size)?;
@@ -99,7 +99,7 @@ pub(in crate::vm) fn write(call: &mut Call<'_>) -> Returned {
 
 /// `(dynptr, offset, size)`: the address of the bytes, unless they are a packet's, which
 /// need not lie one behind the other.
-pub(in crate::vm) fn data(call: &mut Call<'_>) -> Returned {
+pub(super) fn data(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.arg_u32(3));
     let of = Use::of(call, 1)?;
     match of.pointer.kind() {
