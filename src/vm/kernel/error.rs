@@ -34,7 +34,7 @@ pub enum KernelError {
         /// The path as it was given.
         path: String,
         /// What is wrong.
-        problem: PathProblem,
+        problem: Box<PathProblem>,
     },
     /// A value that does not fit.
     #[error("{ty}: field `{path}` {problem}")]
@@ -44,7 +44,7 @@ pub enum KernelError {
         /// The path as it was given.
         path: String,
         /// Why not.
-        problem: ValueProblem,
+        problem: Box<ValueProblem>,
     },
     /// An object whose type says nothing of its parts.
     #[error("{0} has no type here: its bytes can be read and written, not its fields")]

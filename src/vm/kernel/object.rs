@@ -238,7 +238,7 @@ impl KernelObject {
             // As if a member of it were wanted.
             let from = place.clone();
             place = walk(&self.heap, from, "[0]", OnNull::Fail).map_err(|error| match error {
-                KernelError::Path { problem, .. } => self.path_error(path, problem),
+                KernelError::Path { problem, .. } => self.path_error(path, *problem),
                 other => other,
             })?;
         }
@@ -313,7 +313,7 @@ impl KernelObject {
         KernelError::Path {
             ty: self.name(),
             path: path.to_owned(),
-            problem,
+            problem: problem.into(),
         }
     }
 
@@ -321,7 +321,7 @@ impl KernelObject {
         KernelError::Value {
             ty: self.name(),
             path: path.to_owned(),
-            problem,
+            problem: problem.into(),
         }
     }
 }
