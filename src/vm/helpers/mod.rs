@@ -15,7 +15,7 @@ mod maps;
 mod output;
 pub(super) mod packet;
 mod print;
-mod probe;
+pub(super) mod probe;
 mod redirect;
 pub(super) mod skb;
 mod socket;
