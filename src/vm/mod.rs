@@ -11,6 +11,7 @@ mod machine;
 pub mod maps;
 pub mod memory;
 mod outcome;
+mod patience;
 mod world;
 
 pub use cpus::CpuError;
