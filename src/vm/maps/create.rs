@@ -26,7 +26,7 @@ use super::storage::{self, LocalStorage};
 use super::struct_ops::StructOps;
 use super::user_ringbuf::UserRingBuf;
 use crate::program::MapDef;
-use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueRule, limits};
+use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueField, ValueRule, limits};
 use crate::util::Errno;
 
 /// A map that can't be made.
@@ -58,6 +58,7 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
     if def.map_type == MapType::PerfEventArray && def.max_entries == 0 {
         def.max_entries = cpus;
     }
+    forget_fields(&mut def);
     let def = &def;
     check(def, cpus).map_err(|(errno, problem)| MapError {
         map: def.name.clone(),
@@ -95,6 +96,22 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
         MapType::Arena => Arc::new(Arena::new(def, cpus)),
         MapType::StructOps => Arc::new(StructOps::new(def, cpus)),
     })
+}
+
+/// Forgets the special fields of values where the map can't have them: the kernel refuses
+/// to make a map of such a type (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf
+/// then makes it without types.
+fn forget_fields(def: &mut MapDef) {
+    let access = MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG);
+    let (map_type, size) = (def.map_type, def.value_size as usize);
+    let mut fields = def.special.iter().filter_map(|f| ValueField::of(f.kind));
+    let refused = def.flags.intersects(access) || !fields.all(|field| map_type.may_hold(field));
+    def.special.retain(|field| {
+        !refused && ValueField::of(field.kind).is_some() && field.range().end <= size
+    });
+    if let Some(inner) = &mut def.inner {
+        forget_fields(inner);
+    }
 }
 
 /// An errno and what is wrong in words.

@@ -2,6 +2,7 @@
 
 mod arena;
 mod create;
+mod fields;
 mod index;
 mod model;
 mod objects;
