@@ -12,6 +12,7 @@ use super::cpus::{CpuError, Seat};
 use super::events::Placed;
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
+use super::inject::Injections;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
@@ -33,6 +34,8 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
+    /// Calls that are to fail.
+    pub injections: Injections,
     /// Memory that helpers lent to a program: ring-buffer records, the last one last.
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
@@ -101,6 +104,7 @@ impl Machine {
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
+            injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             task: None,
@@ -128,6 +132,7 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
+            injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             task: self.task,
