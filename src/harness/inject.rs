@@ -18,17 +18,17 @@ impl Vm {
     /// use bpflab::{Object, Vm};
     ///
     /// # fn main() -> bpflab::Result<()> {
-    /// let mut vm = Vm::new(Object::open("tests/objects/ringbuf_exec.bpf.o")?)?;
-    /// let full = vm.inject(Injection::buffer_full().on_map("events").nth(2))?;
+    /// let mut vm = Vm::new(Object::open("tests/objects/perf_output.bpf.o")?)?;
+    /// let full = vm.inject(Injection::buffer_full().on_map("records").nth(2))?;
     /// vm.attach_all()?;
     ///
-    /// let exec = vm.tracepoint("sched/sched_process_exec")?;
-    /// let first = vm.fire(exec.clone())?;
-    /// assert_eq!(first.records("events").count(), 1);
-    /// let second = vm.fire(exec)?;
-    /// assert_eq!(second.records("events").count(), 0);
+    /// let open = vm.tracepoint("syscalls/sys_enter_openat")?;
+    /// let first = vm.fire(open.clone())?;
+    /// assert_eq!(first.records("records").count(), 1);
+    /// let second = vm.fire(open)?;
+    /// assert_eq!(second.records("records").count(), 0);
+    /// assert_eq!(second.injected[0].errno, Some(Errno::ENOSPC));
     /// assert_eq!((full.calls(), full.count()), (2, 1));
-    /// assert_eq!(second.injected[0].errno, Errno::EAGAIN);
     /// # Ok(())
     /// # }
     /// ```

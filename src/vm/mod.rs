@@ -18,7 +18,7 @@ pub use cpus::CpuError;
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
-pub use machine::{AddMapError, Current, Machine};
 pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
+pub use machine::{AddMapError, Current, Machine};
 pub use outcome::{Outcome, Output, Run};
 pub use world::{Clock, Random, Task, UserMemory, World};

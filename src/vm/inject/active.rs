@@ -36,8 +36,8 @@ pub struct Injected {
     pub map: Option<String>,
     /// Which of the calls that the injection is about it was, counted from 1.
     pub call: u64,
-    /// What went wrong; a function that returns pointers told the program null.
-    pub errno: Errno,
+    /// What the program was told; `None`: null, by a function that returns pointers.
+    pub errno: Option<Errno>,
 }
 
 /// `bpf_map_update_elem(hist), call 3: ENOMEM (Cannot allocate memory)`.
@@ -47,7 +47,11 @@ impl fmt::Display for Injected {
         if let Some(map) = &self.map {
             write!(f, "({map})")?;
         }
-        write!(f, ", call {}: {}", self.call, self.errno)
+        write!(f, ", call {}: ", self.call)?;
+        match self.errno {
+            Some(errno) => errno.fmt(f),
+            None => f.write_str("null"),
+        }
     }
 }
 

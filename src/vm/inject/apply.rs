@@ -104,7 +104,7 @@ pub(in crate::vm) fn fail(
         function: format!("bpf_{}", site.name),
         map,
         call: number,
-        errno,
+        errno: (site.fails == Fails::Errno).then_some(errno),
     });
     Ok(Some(match site.fails {
         Fails::Errno => errno.to_ret(),

@@ -202,10 +202,17 @@ mod tests {
 
     #[test]
     fn memory_is_missed_where_it_is_asked_for() {
-        let update = |kind, flags| Allocation.errno_of("map_update_elem", Some((kind, flags)), &[0; 5]);
+        let update =
+            |kind, flags| Allocation.errno_of("map_update_elem", Some((kind, flags)), &[0; 5]);
         assert_eq!(update(MapType::Hash, MapFlags::empty()), None);
-        assert_eq!(update(MapType::Hash, MapFlags::NO_PREALLOC), Some(Errno::ENOMEM));
-        assert_eq!(update(MapType::LpmTrie, MapFlags::NO_PREALLOC), Some(Errno::ENOMEM));
+        assert_eq!(
+            update(MapType::Hash, MapFlags::NO_PREALLOC),
+            Some(Errno::ENOMEM)
+        );
+        assert_eq!(
+            update(MapType::LpmTrie, MapFlags::NO_PREALLOC),
+            Some(Errno::ENOMEM)
+        );
         assert_eq!(update(MapType::Array, MapFlags::empty()), None);
         let get = |flags| Allocation.errno_of("task_storage_get", None, &[0, 0, 0, flags, 0]);
         assert_eq!((get(0), get(1)), (None, Some(Errno::ENOMEM)));

@@ -87,6 +87,9 @@ mod tests {
             assert_eq!(count(0.25, seed), count(0.25, seed));
             assert_eq!((count(0.0, seed), count(1.0, seed)), (0, 100_000));
         }
-        assert_ne!(hits(Schedule::Chance(0.5, 1)), hits(Schedule::Chance(0.5, 2)));
+        assert_ne!(
+            hits(Schedule::Chance(0.5, 1)),
+            hits(Schedule::Chance(0.5, 2))
+        );
     }
 }

@@ -17,12 +17,18 @@ fn a_failed_update_changes_nothing() {
     let (key, value) = (bench.memory(&[1; 4]), bench.memory(&[7; 4]));
     let third = Injection::map_update().error(Errno::ENOMEM).nth(3);
     let third = bench.machine.injections.add(third);
-    let other = bench.machine.injections.add(Injection::call("map_update_elem").on_map("x"));
+    let other = bench
+        .machine
+        .injections
+        .add(Injection::call("map_update_elem").on_map("x"));
     for call in 1..=4u64 {
         hash.write(&[1; 4], &[0; 4], ANY).unwrap();
         let r0 = bench.ok(id::map_update_elem, [map, key, value, 0]);
         assert_eq!(r0, if call == 3 { Errno::ENOMEM.to_ret() } else { 0 });
-        assert_eq!(hash.read(&[1; 4]), Ok(vec![if call == 3 { 0 } else { 7 }; 4]));
+        assert_eq!(
+            hash.read(&[1; 4]),
+            Ok(vec![if call == 3 { 0 } else { 7 }; 4])
+        );
     }
     assert_eq!((third.calls(), third.count()), (4, 1));
     assert_eq!((other.calls(), other.count()), (0, 0));
@@ -64,8 +70,14 @@ fn what_would_be_filled_is_zero() {
     map.write(&[], &[9; 4], ANY).unwrap();
     let to = bench.memory(&[0xee; 16]);
     bench.machine.injections.add(Injection::probe_read());
-    bench.machine.injections.add(Injection::call("bpf_map_pop_elem"));
-    bench.machine.injections.add(Injection::call("get_current_comm"));
+    bench
+        .machine
+        .injections
+        .add(Injection::call("bpf_map_pop_elem"));
+    bench
+        .machine
+        .injections
+        .add(Injection::call("get_current_comm"));
     let cases: [(HelperId, [u64; 3], usize, Errno); 4] = [
         (id::probe_read_kernel, [to, 8, to], 8, Errno::EFAULT),
         (id::probe_read_user_str, [to, 3, to], 3, Errno::EFAULT),
@@ -82,7 +94,11 @@ fn what_would_be_filled_is_zero() {
     assert_eq!(map.read(&[]), Ok(vec![9; 4]), "it was not popped");
     // A place that can't be written is a mistake of the program, as without injection.
     assert!(bench.call(id::probe_read_kernel, [1, 8, to]).is_err());
-    assert!(bench.call(id::probe_read_kernel, [to, u64::MAX >> 32, to]).is_err());
+    assert!(
+        bench
+            .call(id::probe_read_kernel, [to, u64::MAX >> 32, to])
+            .is_err()
+    );
 }
 
 #[test]
@@ -90,14 +106,22 @@ fn pointers_are_null_and_what_says_nothing_goes_its_way() {
     let mut bench = Bench::new();
     let (map, ..) = bench.map(MapType::Array, 4, 4, 8);
     let key = bench.memory(&[1, 0, 0, 0]);
-    let lookups = Injection::call("map_lookup_elem").error(Errno::EPERM).every(2);
+    let lookups = Injection::call("map_lookup_elem")
+        .error(Errno::EPERM)
+        .every(2);
     bench.machine.injections.add(lookups);
-    bench.machine.injections.add(Injection::call("ringbuf_submit"));
+    bench
+        .machine
+        .injections
+        .add(Injection::call("ringbuf_submit"));
     let found: Vec<_> = (0..4)
         .map(|_| bench.ok(id::map_lookup_elem, [map, key]) != 0)
         .collect();
     assert_eq!(found, [true, false, true, false]);
-    assert!(bench.call(id::ringbuf_submit, [key, 0]).is_err(), "no record");
+    assert!(
+        bench.call(id::ringbuf_submit, [key, 0]).is_err(),
+        "no record"
+    );
 }
 
 #[test]
@@ -108,7 +132,10 @@ fn no_memory_is_where_memory_is_asked_for() {
     def.flags |= MapType::LpmTrie.info().flags_needed;
     let (trie, ..) = bench.add(&def);
     let (key, value) = (bench.memory(&[0; 8]), bench.memory(&[0; 4]));
-    let none = bench.machine.injections.add(Injection::of(Cause::Allocation));
+    let none = bench
+        .machine
+        .injections
+        .add(Injection::of(Cause::Allocation));
     assert_eq!(bench.ok(id::map_update_elem, [array, key, value, 0]), 0);
     let errno = bench.errno(id::map_update_elem, [trie, key, value, 0]);
     assert_eq!(errno, Errno::ENOMEM);
@@ -118,7 +145,10 @@ fn no_memory_is_where_memory_is_asked_for() {
 #[test]
 fn a_mock_is_not_reached_and_reaches_the_helper() {
     let mut bench = Bench::new();
-    bench.machine.injections.add(Injection::call("ktime_get_ns").nth(2));
+    bench
+        .machine
+        .injections
+        .add(Injection::call("ktime_get_ns").nth(2));
     let mock = |call: &mut super::super::helpers::Call<'_>| {
         let real = super::super::helpers::call(id::ktime_get_ns, call)?;
         Ok(real.max(1_000))
