@@ -9,7 +9,7 @@ use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
-use crate::vm::{AddMapError, CpuError, Fault, KernelError};
+use crate::vm::{AddMapError, CpuError, Fault, InjectError, KernelError};
 
 /// The result of what a test does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,6 +55,9 @@ pub enum Error {
         /// The names there are.
         there: String,
     },
+    /// Calls that can't be made to fail.
+    #[error(transparent)]
+    Inject(#[from] InjectError),
     /// No helper of this name.
     #[error("Linux 6.18 has no helper '{0}'")]
     NoHelper(String),

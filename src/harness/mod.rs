@@ -12,6 +12,7 @@ mod cpu;
 mod engine_kind;
 mod error;
 mod fire;
+mod inject;
 mod input;
 mod kernel;
 mod load;

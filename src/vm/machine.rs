@@ -13,6 +13,7 @@ use super::events::Placed;
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
+use super::inject::Injections;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
@@ -35,6 +36,8 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
+    /// Calls that are to fail.
+    pub injections: Injections,
     /// Memory that helpers lent to a program: ring-buffer records, the last one last.
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
@@ -105,6 +108,7 @@ impl Machine {
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
+            injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             probed: Probed::default(),
@@ -132,6 +136,7 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
+            injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             probed: Probed::default(),

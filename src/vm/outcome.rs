@@ -1,6 +1,7 @@
 //! What came of an event.
 
 use super::fault::Fault;
+use super::inject::Injected;
 use super::memory::Pointer;
 use crate::util::Errno;
 
@@ -33,6 +34,8 @@ pub struct Outcome {
     /// discarded: the verifier rejects such a program, and later records wait
     /// behind them.
     pub unreleased: Vec<Pointer>,
+    /// Calls that failed because the test wanted them to, in order.
+    pub injected: Vec<Injected>,
 }
 
 /// One program's part in an event.
