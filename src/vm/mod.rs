@@ -6,6 +6,7 @@ pub mod events;
 mod fault;
 mod handle;
 pub mod helpers;
+pub mod kfuncs;
 mod machine;
 pub mod maps;
 pub mod memory;

@@ -24,8 +24,9 @@ pub struct Outcome {
     /// suspicious to a test. At most 16 are kept.
     pub stale: Vec<Pointer>,
     /// Ring-buffer records that programs reserved and neither submitted nor
-    /// discarded: the verifier rejects such a program, and later records wait
-    /// behind them.
+    /// discarded, so that later records wait behind them; objects, iterators and
+    /// sections that they did not give back or leave. The verifier rejects such a
+    /// program.
     pub unreleased: Vec<Pointer>,
 }
 

@@ -21,7 +21,7 @@ mod socket;
 mod string;
 mod task;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 mod xdp;
 
 use std::sync::PoisonError;
