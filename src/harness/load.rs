@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::error::{Error, Result, list};
 use super::vm::{Sharing, Vm};
+use crate::btf::Btf;
 use crate::interp::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
@@ -115,9 +116,11 @@ impl Vm {
         verifications: Vec<Verification>,
     ) -> Result<Vec<ProgramHandle>> {
         self.machine.may_add("programs")?;
+        // All programs of an object have its types.
+        let btf = programs.iter().find_map(|program| program.btf.as_ref());
         let maps = defs
             .iter()
-            .map(|def| self.load_map(def))
+            .map(|def| self.load_map(def, btf))
             .collect::<Result<Vec<_>>>()?;
         if self.kernel_btf.is_none() {
             self.kernel_btf = programs
@@ -157,7 +160,7 @@ impl Vm {
     }
 
     /// Makes a map, or finds the one that it stands for.
-    fn load_map(&mut self, def: &MapDef) -> Result<MapHandle> {
+    fn load_map(&mut self, def: &MapDef, btf: Option<&Btf>) -> Result<MapHandle> {
         let sharing = match (&def.shared, def.pinning) {
             (Some(token), _) => Some(Sharing::Token(token.clone())),
             (None, Pinning::ByName) => Some(Sharing::Pinned(def.name.clone())),
@@ -170,7 +173,11 @@ impl Vm {
         if let Some((_, handle)) = known {
             return Ok(*handle);
         }
-        let map = maps::create(def, self.machine.world.cpus())?;
+        let cpus = self.machine.world.cpus();
+        let map = match btf {
+            Some(btf) => maps::create(&def.clone().with_special_fields(btf), cpus)?,
+            None => maps::create(def, cpus)?,
+        };
         let handle = self.machine.add_map(map)?;
         if let Some(sharing) = sharing {
             self.shared.push((sharing, handle));

@@ -16,6 +16,7 @@ mod map_summary;
 mod outputs;
 mod refused;
 mod rejection;
+mod support;
 mod table;
 mod tally;
 mod verdict;
@@ -37,6 +38,7 @@ pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
+pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 pub use verdict::{

@@ -2,6 +2,7 @@
 //! the events that fire programs.
 
 mod cpus;
+pub mod dynptr;
 pub mod events;
 mod fault;
 mod handle;
@@ -11,6 +12,7 @@ mod machine;
 pub mod maps;
 pub mod memory;
 mod outcome;
+mod patience;
 mod world;
 
 pub use cpus::CpuError;

@@ -5,18 +5,19 @@
 //! down to the errno, and ends the program with a [`HelperProblem`] where the
 //! verifier would have rejected it.
 
-mod call;
+pub(super) mod call;
 mod checksum;
 mod control;
+mod dynptr;
 mod environment;
 mod format;
 mod maps;
 mod output;
-mod packet;
+pub(super) mod packet;
 mod print;
 mod probe;
 mod redirect;
-mod skb;
+pub(super) mod skb;
 mod socket;
 mod string;
 mod task;
