@@ -61,6 +61,9 @@ pub enum Error {
     /// No helper of this name.
     #[error("Linux 6.18 has no helper '{0}'")]
     NoHelper(String),
+    /// No kernel function of this name.
+    #[error("Linux 6.18 has no kernel function '{0}' for programs, and no program calls one")]
+    NoKfunc(String),
     /// A program that the kernel would refuse.
     #[error(
         "program '{program}' is refused: {}{}\n  \

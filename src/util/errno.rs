@@ -74,6 +74,7 @@ errnos! {
     EOVERFLOW = 75, "Value too large for defined data type";
     EMSGSIZE = 90, "Message too long";
     EOPNOTSUPP = 95, "Operation not supported";
+    ETIMEDOUT = 110, "Connection timed out";
     ENOTSUPP = 524, "Operation is not supported";
 }
 

@@ -14,6 +14,7 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
+use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
@@ -44,6 +45,10 @@ pub struct Machine {
     pub(super) locks: SmallVec<[u64; 1]>,
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
+    /// What kernel functions keep.
+    pub(super) kfuncs: kfuncs::State,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
     seat: Seat,
@@ -112,6 +117,8 @@ impl Machine {
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             probed: Probed::default(),
+            kfuncs: kfuncs::State::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
         }
@@ -140,6 +147,8 @@ impl Machine {
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             probed: Probed::default(),
+            kfuncs: self.kfuncs.fork(),
+            task: self.task,
             outputs: Vec::new(),
             current: None,
         })
@@ -352,11 +361,13 @@ impl Machine {
     }
 
     /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded: the verifier lets no program end with any.
+    /// discarded, and what else the one that runs now has to give back: the verifier
+    /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
         let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
         addresses.sort_unstable();
-        addresses.into_iter().map(|address| self.pointer(address))
+        let records = addresses.into_iter().map(|address| self.pointer(address));
+        records.chain(self.still_held())
     }
 
     /// The address of the current task's `struct task_struct`.
@@ -377,6 +388,7 @@ impl Machine {
 
     /// A program of this type begins to run on an event.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+        self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
     }
 
@@ -385,6 +397,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_held();
         self.current.take().map(|current| current.placed)
     }
 
@@ -436,6 +449,11 @@ impl Machine {
     /// are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
         self.mocks.insert(helper, Arc::new(Mutex::new(body)));
+    }
+
+    /// The same for a kernel function.
+    pub fn mock_kfunc(&mut self, name: &str, body: Mock) {
+        self.kfuncs.mock(name, body);
     }
 
     /// Whether a test put a function in place of some helper's body.

@@ -9,6 +9,7 @@ mod handle;
 pub mod helpers;
 pub mod inject;
 pub mod kernel;
+pub mod kfuncs;
 mod machine;
 pub mod maps;
 pub mod memory;
