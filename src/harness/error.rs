@@ -55,6 +55,9 @@ pub enum Error {
     /// No helper of this name.
     #[error("Linux 6.18 has no helper '{0}'")]
     NoHelper(String),
+    /// A callback that can't be called later, or too many of them.
+    #[error("calling back later: {0}")]
+    Deferred(String),
     /// A program that the kernel would refuse.
     #[error(
         "program '{program}' is refused: {}{}\n  \

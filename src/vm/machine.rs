@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::cpus::{CpuError, Seat};
+use super::deferred::Deferred;
 use super::events::Placed;
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
@@ -39,6 +40,10 @@ pub struct Machine {
     pub(super) locks: SmallVec<[u64; 1]>,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
+    /// Callbacks that will run later, on all CPUs.
+    pub(super) deferred: Arc<Deferred>,
+    /// Which of them runs now.
+    pub(super) running: Option<u64>,
     outputs: Vec<Output>,
     current: Option<Current>,
     seat: Seat,
@@ -104,6 +109,8 @@ impl Machine {
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             task: None,
+            deferred: Arc::default(),
+            running: None,
             outputs: Vec::new(),
             current: None,
         }
@@ -131,6 +138,8 @@ impl Machine {
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             task: self.task,
+            deferred: self.deferred.clone(),
+            running: None,
             outputs: Vec::new(),
             current: None,
         })
@@ -242,6 +251,17 @@ impl Machine {
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
         let (first, span) = self.maps.get(map.index())?.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// The element of a map in whose value an address lies, and how far into it.
+    pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
+        let loaded = self.maps.get(map.index())?;
+        let (first, span) = loaded.values?;
+        let slab = loaded.map.slab()?;
+        let distance = address.checked_sub(first.register())?;
+        let element = usize::try_from(distance / span).ok()?;
+        let at = usize::try_from(distance % span).ok()?;
+        (element < slab.count() && at < slab.value_size()).then_some((element, at))
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
