@@ -63,7 +63,7 @@ fn missing(fault: &Fault) -> Verdict {
     match &fault.kind {
         FaultKind::Kfunc { .. } => Verdict::Missing("kernel functions".into()),
         FaultKind::Helper {
-            problem: HelperProblem::Missing(_) | HelperProblem::MapMissing { .. },
+            problem: HelperProblem::Missing(_),
             ..
         } => Verdict::Missing(fault.kind.to_string()),
         FaultKind::Access(access) => match access.pointer {

@@ -9,6 +9,7 @@ use crate::isa::{Code, DecodeError, Insn};
 use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
 use crate::util::Pc;
+use crate::vm::maps::Kind;
 use crate::vm::memory::{Address, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 
@@ -19,6 +20,8 @@ pub struct Image {
     code: Code,
     lenders: Lenders,
     maps: Vec<MapHandle>,
+    /// The arena whose pointers the program casts.
+    arena: Option<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
     lowered: Option<Arc<Lowered>>,
@@ -49,9 +52,14 @@ impl Image {
             frame_names.push(stack_of(&program.name));
         }
         let code = Code::new(&program.insns);
+        let is_arena = |map: &&MapHandle| {
+            let map = machine.map(**map);
+            map.is_some_and(|map| matches!(map.kind(), Kind::Arena(_)))
+        };
         Ok(Self {
             lenders: Lenders::of(&code),
             code,
+            arena: maps.iter().find(is_arena).copied(),
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
@@ -108,6 +116,11 @@ impl Image {
     #[must_use]
     pub fn maps(&self) -> &[MapHandle] {
         &self.maps
+    }
+
+    /// The arena whose pointers the program casts.
+    pub(super) const fn arena(&self) -> Option<MapHandle> {
+        self.arena
     }
 
     /// The cells of a lowered program, in optimised builds.

@@ -129,16 +129,6 @@ pub enum HelperProblem {
         /// Its type.
         map_type: MapType,
     },
-    /// A map of a type that programs can't use here.
-    #[error("argument {arg} is map {map}: maps of type {map_type} have no implementation here")]
-    MapMissing {
-        /// The argument, from 1.
-        arg: usize,
-        /// The map's name.
-        map: String,
-        /// Its type.
-        map_type: MapType,
-    },
     /// A map that programs may not write, or not read.
     #[error("argument {arg} is map {map}, which is {rights} for programs")]
     MapRights {

@@ -69,6 +69,8 @@ struct LoadedMap {
     /// Where element 0 of its values is, and how many bytes of address space
     /// further the next is.
     values: Option<(Address, u64)>,
+    /// Where offset 0 of an arena's region is.
+    arena: Option<Address>,
     /// What messages call a record that a program has reserved in it.
     record_name: Arc<str>,
 }
@@ -198,6 +200,13 @@ impl Machine {
             }
             None => None,
         };
+        let arena = match map.kind() {
+            Kind::Arena(arena) => {
+                let region = Region::pages(format!("arena {name}"), arena.pages().clone());
+                Some(self.space.insert(region)?)
+            }
+            _ => None,
+        };
         let id = u32::try_from(self.maps.len()).map_err(|_| SpaceFull)?;
         let id = MapHandle(id);
         let region = usize::from(handle.region());
@@ -212,6 +221,7 @@ impl Machine {
             map,
             handle,
             values,
+            arena,
         });
         Ok(id)
     }
@@ -246,10 +256,14 @@ impl Machine {
         (loaded.handle == address).then_some(id)
     }
 
-    /// The address of an element's value.
+    /// The address of an element's value; of an arena, which has one, the user's address.
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
-        let (first, span) = self.maps.get(map.index())?.values?;
+        let loaded = self.maps.get(map.index())?;
+        if let Kind::Arena(arena) = loaded.map.kind() {
+            return (element == 0).then(|| arena.user_start());
+        }
+        let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
     }
 
@@ -262,6 +276,22 @@ impl Machine {
         let element = usize::try_from(distance / span).ok()?;
         let at = usize::try_from(distance % span).ok()?;
         (element < slab.count() && at < slab.value_size()).then_some((element, at))
+    }
+
+    /// What a program with this arena makes of a pointer: one that user space knows of one
+    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
+    /// map is no arena.
+    #[must_use]
+    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
+        let loaded = self.maps.get(arena.index())?;
+        let (Kind::Arena(arena), Some(region)) = (loaded.map.kind(), loaded.arena) else {
+            return None;
+        };
+        Some(match pointer {
+            _ if to_user => arena.to_user(pointer),
+            0 => 0,
+            _ => region.plus(pointer & u64::from(u32::MAX)),
+        })
     }
 
     /// The program in a slot of the prog array that a register points to; `None`

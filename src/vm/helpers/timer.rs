@@ -12,14 +12,15 @@ const ABS: u64 = 1;
 /// here in any case.
 const CPU_PIN: u64 = 2;
 
-/// Where the struct in argument 1 lies, in a value of the map in argument `map`.
+/// Where the struct in argument `n` lies, in a value of the map in argument `map`.
 pub(in crate::vm) fn slot(
     call: &Call<'_>,
+    n: usize,
     map: usize,
     kind: FieldKind,
 ) -> Result<Slot, HelperProblem> {
-    let (handle, address) = (call.map_handle(map)?, call.arg(1));
-    let wrong = || call.wrong(1, "a field for it in a value of that map");
+    let (handle, address) = (call.map_handle(map)?, call.arg(n));
+    let wrong = || call.wrong(n, "a field for it in a value of that map");
     let (element, at) = call.machine.element_at(handle, address).ok_or_else(wrong)?;
     let fields = &call.map_of(map, handle)?.def().special;
     // Without BTF there is no telling.
@@ -36,10 +37,10 @@ pub(in crate::vm) fn slot(
     })
 }
 
-/// What the struct in argument 1 holds.
-pub(in crate::vm) fn key(call: &Call<'_>) -> Returned {
-    let loaded = call.machine.space.load(call.arg(1), 8);
-    loaded.map_err(|fault| HelperProblem::Access { arg: 1, fault })
+/// What the struct in argument `n` holds.
+pub(in crate::vm) fn key(call: &Call<'_>, n: usize) -> Returned {
+    let loaded = call.machine.space.load(call.arg(n), 8);
+    loaded.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
 /// Makes the struct at a place ready (`__bpf_async_init`): `EBUSY` where it is, `EPERM`
@@ -49,7 +50,7 @@ pub(in crate::vm) fn init(
     kind: DeferredKind,
     slot: Slot,
 ) -> Result<Told, HelperProblem> {
-    if key(call)? != 0 {
+    if key(call, 1)? != 0 {
         return Ok(Err(Errno::EBUSY));
     }
     let mut table = call.machine.deferred.lock();
@@ -69,7 +70,7 @@ pub(in crate::vm) type Told = Result<(), Errno>;
 /// Sets the function that is called (`__bpf_async_set_callback`): `EINVAL` for what was
 /// not made ready.
 pub(in crate::vm) fn set(call: &Call<'_>, callback: u64) -> Result<Told, HelperProblem> {
-    let key = key(call)?;
+    let key = key(call, 1)?;
     let mut table = call.machine.deferred.lock();
     let Some(map) = table.find(key, call.arg(1)).map(|entry| entry.slot.map) else {
         return Ok(Err(Errno::EINVAL));
@@ -92,7 +93,7 @@ pub(super) fn init_timer(call: &mut Call<'_>) -> Returned {
     let Some(clock) = TimerClock::from_flags(call.arg(3)) else {
         return Ok(Errno::EINVAL.to_ret());
     };
-    let slot = slot(call, 2, FieldKind::Timer)?;
+    let slot = slot(call, 1, 2, FieldKind::Timer)?;
     Ok(returned(init(call, DeferredKind::Timer(clock), slot)?))
 }
 
@@ -107,7 +108,7 @@ pub(super) fn start(call: &mut Call<'_>) -> Returned {
     if flags & !(ABS | CPU_PIN) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
-    let (key, cpu) = (key(call)?, call.machine.world.cpu());
+    let (key, cpu) = (key(call, 1)?, call.machine.world.cpu());
     let mut table = call.machine.deferred.lock();
     let entry = table.find(key, call.arg(1));
     let Some((DeferredKind::Timer(clock), Some(_))) =
@@ -129,7 +130,7 @@ pub(super) fn start(call: &mut Call<'_>) -> Returned {
 /// `(timer)`: 1 where it would have expired, 0 where it was not started. It can't be
 /// started again before its callback is set again.
 pub(super) fn cancel(call: &mut Call<'_>) -> Returned {
-    let key = key(call)?;
+    let key = key(call, 1)?;
     let running = call.machine.running;
     let mut table = call.machine.deferred.lock();
     let Some(entry) = table.find(key, call.arg(1)) else {

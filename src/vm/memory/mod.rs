@@ -4,6 +4,7 @@
 
 mod address;
 mod fault;
+mod pages;
 mod region;
 mod shared;
 mod slab;
@@ -11,6 +12,7 @@ mod space;
 
 pub use address::Address;
 pub use fault::{AccessFault, AccessKind, Pointer, Problem};
+pub use pages::Pages;
 pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;
 pub use slab::Slab;
