@@ -64,6 +64,9 @@ pub enum Error {
     /// No kernel function of this name.
     #[error("Linux 6.18 has no kernel function '{0}' for programs, and no program calls one")]
     NoKfunc(String),
+    /// A callback that can't be called later, or too many of them.
+    #[error("calling back later: {0}")]
+    Deferred(String),
     /// A program that the kernel would refuse.
     #[error(
         "program '{program}' is refused: {}{}\n  \

@@ -172,6 +172,14 @@ impl Image {
         self.functions.plus(at.cast_unsigned())
     }
 
+    /// The name of the function that a register points to, if it is one of this program.
+    #[must_use]
+    pub fn function_name(&self, register: u64) -> Option<&str> {
+        let at = u32::try_from(self.function_at(register)?).ok()?;
+        let function = self.program.subprogram(Pc(at));
+        Some(function.map_or(&self.program.name, |function| &function.name))
+    }
+
     /// The slot of the function that a register points to.
     pub(super) fn function_at(&self, register: u64) -> Option<i64> {
         let at = Address::from_register(register)?;

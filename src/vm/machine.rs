@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::cpus::{CpuError, Seat};
+use super::deferred::Deferred;
 use super::events::Placed;
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
@@ -43,6 +44,10 @@ pub struct Machine {
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Callbacks that will run later, on all CPUs.
+    pub(super) deferred: Arc<Deferred>,
+    /// Which of them runs now.
+    pub(super) running: Option<u64>,
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
     /// What kernel functions keep.
@@ -116,6 +121,8 @@ impl Machine {
             injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: Arc::default(),
+            running: None,
             probed: Probed::default(),
             kfuncs: kfuncs::State::default(),
             task: None,
@@ -146,6 +153,8 @@ impl Machine {
             injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: self.deferred.clone(),
+            running: None,
             probed: Probed::default(),
             kfuncs: self.kfuncs.fork(),
             task: self.task,
@@ -277,6 +286,17 @@ impl Machine {
         }
         let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// The element of a map in whose value an address lies, and how far into it.
+    pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
+        let loaded = self.maps.get(map.index())?;
+        let (first, span) = loaded.values?;
+        let slab = loaded.map.slab()?;
+        let distance = address.checked_sub(first.register())?;
+        let element = usize::try_from(distance / span).ok()?;
+        let at = usize::try_from(distance % span).ok()?;
+        (element < slab.count() && at < slab.value_size()).then_some((element, at))
     }
 
     /// What a program with this arena makes of a pointer: one that user space knows of one

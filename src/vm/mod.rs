@@ -2,6 +2,7 @@
 //! the events that fire programs.
 
 mod cpus;
+pub mod deferred;
 pub mod dynptr;
 pub mod events;
 mod fault;

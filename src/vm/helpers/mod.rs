@@ -23,6 +23,7 @@ mod string;
 mod task;
 #[cfg(test)]
 pub(super) mod testing;
+pub(super) mod timer;
 mod xdp;
 
 use std::sync::PoisonError;

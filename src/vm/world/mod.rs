@@ -51,6 +51,12 @@ impl World {
         &mut self.clock
     }
 
+    /// The clocks, to be read.
+    #[must_use]
+    pub const fn time(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The task that runs when an event fires.
     pub fn task(&mut self) -> &mut Task {
         &mut self.task
