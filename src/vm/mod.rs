@@ -10,7 +10,7 @@ mod machine;
 pub mod maps;
 pub mod memory;
 mod outcome;
-mod world;
+pub mod world;
 
 pub use cpus::CpuError;
 pub use events::{Event, EventError};

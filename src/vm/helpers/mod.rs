@@ -11,6 +11,7 @@ mod control;
 mod environment;
 mod format;
 mod maps;
+mod net;
 mod output;
 mod packet;
 mod print;

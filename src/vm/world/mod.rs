@@ -2,14 +2,21 @@
 //! memory. All of it is set by the test and, unless it is, always the same.
 
 mod clock;
+mod net;
 mod random;
 mod task;
 mod user;
 
 pub use clock::Clock;
+pub use net::{
+    Ancestry, Device, MAIN_TABLE, Net, NetError, Prefix, Route, RouteKind, Socket, SocketId,
+    SocketState, Wanted,
+};
 pub use random::Random;
 pub use task::Task;
 pub use user::UserMemory;
+
+pub(in crate::vm) use net::{AF_INET, AF_INET6, TCP, UDP, bytes_of};
 
 /// What a program sees of the world around it.
 #[derive(Debug, Clone)]
@@ -18,6 +25,7 @@ pub struct World {
     task: Task,
     random: Random,
     user: UserMemory,
+    net: Net,
     cpu: u32,
     cpus: u32,
     numa_node: u32,
@@ -30,6 +38,7 @@ impl Default for World {
             task: Task::default(),
             random: Random::new(0),
             user: UserMemory::default(),
+            net: Net::default(),
             cpu: 0,
             cpus: 4,
             numa_node: 0,
@@ -56,6 +65,11 @@ impl World {
     /// The current task's memory, which `bpf_probe_read_user` reads.
     pub fn user(&mut self) -> &mut UserMemory {
         &mut self.user
+    }
+
+    /// Devices, routes, neighbours and sockets.
+    pub fn net(&mut self) -> &mut Net {
+        &mut self.net
     }
 
     /// Puts a NUL-terminated string into user memory and returns its address.
