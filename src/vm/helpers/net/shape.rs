@@ -149,16 +149,9 @@ fn tail(skb: &mut Skb<'_>, len: usize, flags: u64) -> Done {
     if skb.headers.is_encapsulated {
         return Err(Errno::ENOTSUPP);
     }
-    let old = skb.len();
-    if let Checksum::Complete(Some(_)) = skb.kern().checksum {
-        // What is cut off is taken off the sum (`pskb_trim_rcsum_slow`); growing
-        // forgets it (`__skb_grow_rcsum`).
-        if len > old {
-            skb.kern().checksum = Checksum::None;
-        } else {
-            let odd = (skb.data + len).wrapping_sub(skb.headers.network) % 2;
-            forget_block(skb, len, old - len, odd);
-        }
+    if let (Checksum::Complete(_), true) = (skb.kern().checksum, len != skb.len()) {
+        // Nobody adds up again (`__skb_trim_rcsum`, `__skb_grow_rcsum`).
+        skb.kern().checksum = Checksum::None;
     }
     if !skb.resize(len) {
         return Err(Errno::ENOMEM);
@@ -167,17 +160,6 @@ fn tail(skb: &mut Skb<'_>, len: usize, flags: u64) -> Done {
         skb.reset_gso();
     }
     Ok(())
-}
-
-/// As [`Skb::forget`] for bytes that stand behind an odd or even number of those that
-/// are summed up.
-fn forget_block(skb: &mut Skb<'_>, at: usize, len: usize, odd: usize) {
-    use crate::vm::events::checksum::{add, partial, shifted};
-    if let Checksum::Complete(Some(sum)) = skb.kern().checksum {
-        let bytes = skb.read(at, len).unwrap_or_default();
-        let part = shifted(partial(&bytes, 0), odd);
-        skb.kern().checksum = Checksum::Complete(Some(add(sum, !part)));
-    }
 }
 
 /// `(context, length, flags)`: puts zeros before the packet, as its new link header.
