@@ -27,6 +27,7 @@ impl<'v> Scene<'v> {
         let machine = &mut *self.machine;
         if let Some(current) = machine.current() {
             outcome.context = current.placed.context_bytes(&machine.space);
+            outcome.kern = current.placed.kern.clone();
             outcome.packet = current.placed.packet_bytes(&machine.space);
         }
         outcome.outputs.append(&mut machine.take_outputs());

@@ -17,7 +17,7 @@ pub mod memory;
 mod outcome;
 mod patience;
 mod probed;
-mod world;
+pub mod world;
 
 pub use cpus::CpuError;
 pub use events::{Event, EventError};

@@ -1,5 +1,6 @@
 //! What came of an event.
 
+use super::events::Kern;
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
@@ -22,6 +23,8 @@ pub struct Outcome {
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
+    /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
+    pub kern: Kern,
     /// Uses of map elements that had been deleted: allowed by the kernel,
     /// suspicious to a test. At most 16 are kept.
     pub stale: Vec<Pointer>,
