@@ -39,8 +39,12 @@ impl Run<'_> {
                 self.set(dst, neg(width, self.reg(dst)));
             }
             Insn::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
-            // Both address spaces are one here: the arena is a region like any other.
-            Insn::AddrSpaceCast { dst, src, .. } => self.set(dst, self.reg(src)),
+            Insn::AddrSpaceCast { dst, src, to, .. } => {
+                let pointer = self.reg(src);
+                let arena = self.image.arena();
+                let cast = arena.and_then(|arena| machine.cast(arena, pointer, to == 1));
+                self.set(dst, cast.unwrap_or(pointer));
+            }
             Insn::LoadImm64 { dst, value } => self.set(dst, value),
             Insn::LoadPseudo { dst, source } => {
                 let value = self.pseudo(machine, at, source)?;

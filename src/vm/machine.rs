@@ -9,10 +9,13 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::cpus::{CpuError, Seat};
+use super::deferred::Deferred;
 use super::events::Placed;
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
+use super::inject::Injections;
+use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
@@ -35,12 +38,22 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
+    /// Calls that are to fail.
+    pub injections: Injections,
     /// Memory that helpers lent to a program: ring-buffer records, the last one last.
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Callbacks that will run later, on all CPUs.
+    pub(super) deferred: Arc<Deferred>,
+    /// Which of them runs now.
+    pub(super) running: Option<u64>,
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
+    /// What kernel functions keep.
+    pub(super) kfuncs: kfuncs::State,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
     seat: Seat,
@@ -66,6 +79,8 @@ struct LoadedMap {
     /// Where element 0 of its values is, and how many bytes of address space
     /// further the next is.
     values: Option<(Address, u64)>,
+    /// Where offset 0 of an arena's region is.
+    arena: Option<Address>,
     /// What messages call a record that a program has reserved in it.
     record_name: Arc<str>,
 }
@@ -103,9 +118,14 @@ impl Machine {
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
+            injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: Arc::default(),
+            running: None,
             probed: Probed::default(),
+            kfuncs: kfuncs::State::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
         }
@@ -130,9 +150,14 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
+            injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: self.deferred.clone(),
+            running: None,
             probed: Probed::default(),
+            kfuncs: self.kfuncs.fork(),
+            task: self.task,
             outputs: Vec::new(),
             current: None,
         })
@@ -196,6 +221,13 @@ impl Machine {
             }
             None => None,
         };
+        let arena = match map.kind() {
+            Kind::Arena(arena) => {
+                let region = Region::pages(format!("arena {name}"), arena.pages().clone());
+                Some(self.space.insert(region)?)
+            }
+            _ => None,
+        };
         let id = u32::try_from(self.maps.len()).map_err(|_| SpaceFull)?;
         let id = MapHandle(id);
         let region = usize::from(handle.region());
@@ -210,6 +242,7 @@ impl Machine {
             map,
             handle,
             values,
+            arena,
         });
         Ok(id)
     }
@@ -244,11 +277,42 @@ impl Machine {
         (loaded.handle == address).then_some(id)
     }
 
-    /// The address of an element's value.
+    /// The address of an element's value; of an arena, which has one, the user's address.
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
-        let (first, span) = self.maps.get(map.index())?.values?;
+        let loaded = self.maps.get(map.index())?;
+        if let Kind::Arena(arena) = loaded.map.kind() {
+            return (element == 0).then(|| arena.user_start());
+        }
+        let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// The element of a map in whose value an address lies, and how far into it.
+    pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
+        let loaded = self.maps.get(map.index())?;
+        let (first, span) = loaded.values?;
+        let slab = loaded.map.slab()?;
+        let distance = address.checked_sub(first.register())?;
+        let element = usize::try_from(distance / span).ok()?;
+        let at = usize::try_from(distance % span).ok()?;
+        (element < slab.count() && at < slab.value_size()).then_some((element, at))
+    }
+
+    /// What a program with this arena makes of a pointer: one that user space knows of one
+    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
+    /// map is no arena.
+    #[must_use]
+    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
+        let loaded = self.maps.get(arena.index())?;
+        let (Kind::Arena(arena), Some(region)) = (loaded.map.kind(), loaded.arena) else {
+            return None;
+        };
+        Some(match pointer {
+            _ if to_user => arena.to_user(pointer),
+            0 => 0,
+            _ => region.plus(pointer & u64::from(u32::MAX)),
+        })
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
@@ -317,11 +381,13 @@ impl Machine {
     }
 
     /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded: the verifier lets no program end with any.
+    /// discarded, and what else the one that runs now has to give back: the verifier
+    /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
         let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
         addresses.sort_unstable();
-        addresses.into_iter().map(|address| self.pointer(address))
+        let records = addresses.into_iter().map(|address| self.pointer(address));
+        records.chain(self.still_held())
     }
 
     /// The address of the current task's `struct task_struct`.
@@ -342,6 +408,7 @@ impl Machine {
 
     /// A program of this type begins to run on an event.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+        self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
     }
 
@@ -350,6 +417,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_held();
         self.current.take().map(|current| current.placed)
     }
 
@@ -401,6 +469,11 @@ impl Machine {
     /// are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
         self.mocks.insert(helper, Arc::new(Mutex::new(body)));
+    }
+
+    /// The same for a kernel function.
+    pub fn mock_kfunc(&mut self, name: &str, body: Mock) {
+        self.kfuncs.mock(name, body);
     }
 
     /// Whether a test put a function in place of some helper's body.

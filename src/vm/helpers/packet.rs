@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::call::Call;
-use crate::spec::{ProgType, context};
-use crate::vm::events::{ETH_HLEN, PacketRange};
+use crate::spec::{PacketAccess, ProgType, context};
+use crate::vm::events::{Headers, Kern, PacketRange};
 use crate::vm::fault::HelperProblem;
 use crate::vm::machine::Current;
 use crate::vm::memory::{Address, Body, SharedBytes, Space};
@@ -18,6 +18,10 @@ pub(in crate::vm) struct Packet<'a> {
     /// What lies beyond its linear part.
     pub frags: &'a mut Vec<u8>,
     region: Address,
+    /// Where its headers begin, for an `sk_buff`.
+    pub headers: Option<Headers>,
+    /// What the kernel knows beside the context.
+    pub kern: &'a mut Kern,
 }
 
 /// Which header of a packet an offset counts from (`enum bpf_hdr_start_off`).
@@ -42,12 +46,14 @@ pub(in crate::vm) fn at<'a>(
     let wrong = call.wrong(n, "the context of a packet");
     let found = call.machine.current_mut().and_then(|(current, space)| {
         let (range, block) = parts(current, space, context)?;
-        let placed = current.placed.packet.as_mut()?;
+        let packet = current.placed.packet.as_mut()?;
         Some(Packet {
             range,
             block,
-            region: placed.region,
-            frags: &mut placed.frags,
+            region: packet.region,
+            headers: packet.headers,
+            frags: &mut packet.frags,
+            kern: &mut current.placed.kern,
         })
     });
     found.ok_or(wrong)
@@ -68,7 +74,7 @@ fn parts(
 fn block(space: &Space, region: Address) -> Option<Arc<SharedBytes>> {
     match &space.region(region)?.body {
         Body::Bytes { bytes, .. } => Some(bytes.clone()),
-        Body::Elements(_) | Body::Opaque => None,
+        Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
     }
 }
 
@@ -81,6 +87,12 @@ pub(super) fn set_range(call: &mut Call<'_>, range: PacketRange) -> bool {
 /// Type of the program that runs.
 pub(super) fn prog_type(call: &Call<'_>) -> Option<ProgType> {
     call.machine.current().map(|current| current.prog_type)
+}
+
+/// Whether the program that runs may write its packet.
+pub(in crate::vm) fn may_write(call: &Call<'_>) -> bool {
+    let access = prog_type(call).map(|prog_type| prog_type.info().packet);
+    access == Some(PacketAccess::Write)
 }
 
 /// A `u32` field of the context: its block and where it is there. `None` where this
@@ -153,6 +165,11 @@ impl Packet<'_> {
         (start.checked_add(len)? <= self.range.data).then_some(start)
     }
 
+    /// Bytes of the metadata.
+    pub fn meta_len(&self) -> usize {
+        self.range.data.saturating_sub(self.range.meta)
+    }
+
     /// The address of bytes of the metadata.
     pub fn meta_address(&self, at: usize, len: usize) -> Option<u64> {
         let start = self.in_meta(at, len)?;
@@ -177,21 +194,6 @@ impl Packet<'_> {
     /// Overwrites bytes of the block wherever they lie in it.
     pub fn write_block(&self, at: usize, bytes: &[u8]) -> Option<()> {
         self.block.write(at, bytes)
-    }
-
-    /// Where a header begins in the block, for programs of this type; `None` where
-    /// none was set.
-    pub fn header(&self, prog_type: ProgType, header: Header) -> Option<usize> {
-        let data = self.range.data;
-        match (prog_type, header) {
-            // The packet begins with its Ethernet header ...
-            (ProgType::SchedCls | ProgType::SchedAct, Header::Mac) => Some(data),
-            (ProgType::SchedCls | ProgType::SchedAct, Header::Network) => Some(data + ETH_HLEN),
-            (ProgType::SkSkb | ProgType::SkMsg | ProgType::SkReuseport, _) => None,
-            // ... or lies right behind it.
-            (_, Header::Mac) => data.checked_sub(ETH_HLEN),
-            (_, Header::Network) => Some(data),
-        }
     }
 
     /// Bytes from a place in the block to `len` further, where the packet's linear

@@ -80,6 +80,9 @@ pub enum Problem {
     Misaligned,
     /// The object has no bytes.
     Opaque,
+    /// A page of an arena that is not allocated. In Linux a load there reads zero, and a
+    /// store does nothing.
+    NoPage,
 }
 
 /// An access that the machine refuses.
@@ -108,6 +111,7 @@ impl fmt::Display for AccessFault {
             Problem::WriteOnly => f.write_str(", which is write-only for programs"),
             Problem::Hidden(n) => write!(f, ", whose first {n} bytes are not for programs"),
             Problem::Misaligned => write!(f, ", which is not a multiple of {}", self.len),
+            Problem::NoPage => f.write_str(", on a page that is not allocated"),
             Problem::Opaque => f.write_str(", which has no bytes a program may touch"),
         }
     }

@@ -6,6 +6,7 @@
 mod address;
 mod fault;
 mod kernel;
+mod pages;
 mod region;
 mod shared;
 mod slab;
@@ -14,6 +15,7 @@ mod space;
 pub use address::Address;
 pub use fault::{AccessFault, AccessKind, Pointer, Problem};
 pub use kernel::{Area, Block, BlockType, KernelBlocks, KernelMemoryFull, NewBlock};
+pub use pages::Pages;
 pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;
 pub use slab::Slab;

@@ -375,6 +375,15 @@ impl Space {
                     at: slab.offset(element) + inner,
                 })
             }
+            Body::Pages(pages) => {
+                let at = pages.at(address.offset(), len).ok_or(Problem::Bounds)?;
+                let bytes = pages.bytes();
+                let place = Place { bytes, at };
+                pages
+                    .are_present(at, len)
+                    .then_some(place)
+                    .ok_or(Problem::NoPage)
+            }
             Body::Opaque => Err(Problem::Opaque),
         }
     }
@@ -484,6 +493,11 @@ impl Space {
                 let at = slab.offset(element).checked_add(inner)?;
                 slab.values().read(at, into).filter(|()| fits)
             }
+            Body::Pages(pages) => {
+                let at = pages.at(address.offset(), into.len())?;
+                let present = pages.are_present(at, into.len());
+                pages.bytes().read(at, into).filter(|()| present)
+            }
             Body::Opaque => None,
         }
     }
@@ -542,6 +556,12 @@ impl Space {
                     live: live && slab.is_live(element),
                 }
             }
+            Body::Pages(pages) => Pointer::Region {
+                place: region.name.to_string(),
+                offset: address.offset() - i64::from(pages.start()),
+                len: pages.bytes().len() as u64,
+                live,
+            },
             Body::Opaque => Pointer::Region {
                 place: region.name.to_string(),
                 offset: address.offset(),
