@@ -1,6 +1,7 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+pub mod attach;
 mod cpus;
 pub mod events;
 mod fault;
@@ -9,6 +10,7 @@ pub mod helpers;
 mod machine;
 pub mod maps;
 pub mod memory;
+mod nesting;
 mod outcome;
 mod world;
 
@@ -17,5 +19,7 @@ pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
 pub use machine::{AddMapError, Current, Machine};
-pub use outcome::{Outcome, Output, Run};
+pub use nesting::{Fire, Suspended};
+pub use outcome::{Missed, Nested, Outcome, Output, Run};
+pub(crate) use outcome::Sample;
 pub use world::{Clock, Random, Task, UserMemory, World};
