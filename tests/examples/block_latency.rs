@@ -16,8 +16,7 @@ const NVME: u32 = 259 << 20;
 #[repr(C)]
 struct Cell {
     second: u64,
-    slot: u32,
-    unused: u32,
+    slot: u64,
 }
 
 fn issue(vm: &mut Vm, dev: u32, sector: u64) -> Result<()> {
@@ -37,7 +36,7 @@ fn wait(vm: &mut Vm, micros: u64) {
 }
 
 /// The cells that counted something: second, slot and count, in order.
-fn cells(vm: &Vm) -> Result<Vec<(u64, u32, u64)>> {
+fn cells(vm: &Vm) -> Result<Vec<(u64, u64, u64)>> {
     let cells = vm.map("heatmap")?.entries::<Cell, u64>()?.into_iter();
     let mut cells: Vec<_> = cells
         .map(|(cell, count)| (cell.second, cell.slot, count))
