@@ -9,7 +9,7 @@ use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
-use crate::vm::{AddMapError, CpuError, Fault};
+use crate::vm::{AddMapError, CpuError, Fault, KernelError};
 
 /// The result of what a test does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -30,6 +30,9 @@ pub enum Error {
     /// An event that can't be built.
     #[error(transparent)]
     Event(#[from] EventError),
+    /// An object of the kernel that can't be made, found or changed.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The machine has no room for another object.
     #[error(transparent)]
     Space(#[from] SpaceFull),

@@ -13,6 +13,7 @@ mod engine_kind;
 mod error;
 mod fire;
 mod input;
+mod kernel;
 mod load;
 mod map;
 mod oracle;

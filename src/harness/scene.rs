@@ -31,6 +31,7 @@ impl<'v> Scene<'v> {
         }
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.stale.append(&mut machine.space.take_stale());
+        outcome.probed.append(&mut machine.take_probed());
         outcome.unreleased = machine.unreleased().collect();
     }
 }
@@ -43,5 +44,6 @@ impl Drop for Scene<'_> {
         }
         drop(machine.take_outputs());
         drop(machine.space.take_stale());
+        drop(machine.take_probed());
     }
 }

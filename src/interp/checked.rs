@@ -410,7 +410,7 @@ impl Run<'_> {
         self.regs[reg.number() as usize] = value;
     }
 
-    fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
+    pub(super) fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
         self.image.fault(pc(at), kind)
     }
 }

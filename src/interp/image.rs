@@ -24,6 +24,7 @@ pub struct Image {
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
+    probes: bool,
 }
 
 impl Image {
@@ -58,6 +59,7 @@ impl Image {
             lowered: None,
             threaded: None,
             native: None,
+            probes: false,
             program,
         })
     }
@@ -69,6 +71,19 @@ impl Image {
             threaded,
             ..self
         }
+    }
+
+    /// Whether a load where nothing is reads as zero, as the kernel's do through pointers
+    /// whose type is known by BTF (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for a
+    /// program of which the verifier does not know which pointers those are.
+    #[must_use]
+    pub fn probing(self, probes: bool) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// Whether a load where nothing is reads as zero.
+    pub(super) const fn probes(&self) -> bool {
+        self.probes
     }
 
     /// Leaves the program to the loop of the fast interpreter.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::kernel::KernelError;
 use super::memory::{AccessFault, Pointer, SpaceFull};
 use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
@@ -152,12 +153,21 @@ pub enum HelperProblem {
     /// Too many objects alive.
     #[error("{0}")]
     Space(#[from] SpaceFull),
+    /// An object of the kernel that can't be made or found.
+    #[error("{0}")]
+    Kernel(#[from] Box<KernelError>),
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
     /// A function that the helper called back stopped.
     #[error("in its callback: {0}")]
     Callback(Box<Fault>),
+}
+
+impl From<KernelError> for HelperProblem {
+    fn from(error: KernelError) -> Self {
+        Self::Kernel(Box::new(error))
+    }
 }
 
 /// A helper's name in C, or its number.

@@ -10,11 +10,13 @@ use thiserror::Error;
 
 use super::cpus::{CpuError, Seat};
 use super::events::Placed;
+use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
+use super::probed::Probed;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -37,8 +39,8 @@ pub struct Machine {
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
-    /// What `bpf_get_current_task` returns, once it was asked for.
-    task: Option<Address>,
+    /// Loads that found nothing ([`probed`](super::Outcome::probed)).
+    probed: Probed,
     outputs: Vec<Output>,
     current: Option<Current>,
     seat: Seat,
@@ -95,7 +97,7 @@ impl Machine {
     #[must_use]
     pub fn new(world: World) -> Self {
         Self {
-            space: Space::new(),
+            space: Space::over(world.kernel_memory().blocks().clone()),
             seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
@@ -103,7 +105,7 @@ impl Machine {
             mocks: FxHashMap::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
-            task: None,
+            probed: Probed::default(),
             outputs: Vec::new(),
             current: None,
         }
@@ -130,7 +132,7 @@ impl Machine {
             mocks: self.mocks.clone(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
-            task: self.task,
+            probed: Probed::default(),
             outputs: Vec::new(),
             current: None,
         })
@@ -138,7 +140,7 @@ impl Machine {
 
     /// Takes the CPU that the world was moved to, if it was moved: to be called before
     /// programs run, which may then rely on its number being one that maps have values
-    /// for.
+    /// for. They find the world's kernel memory, with the current task as it is now.
     ///
     /// # Errors
     /// [`CpuError::Taken`]; [`CpuError::Missing`] where the world was replaced by one
@@ -148,6 +150,11 @@ impl Machine {
         if self.seat.number() != cpu {
             self.seat = self.seat.take(cpu)?;
         }
+        let kernel = self.world.kernel_memory();
+        if !kernel.blocks().same(self.space.kernel()) {
+            self.space.set_kernel(kernel.blocks().clone());
+        }
+        self.world.refresh();
         Ok(())
     }
 
@@ -317,15 +324,9 @@ impl Machine {
         addresses.into_iter().map(|address| self.pointer(address))
     }
 
-    /// The address of the current task's `struct task_struct`, of which only that
-    /// is mocked.
-    pub(super) fn task_address(&mut self) -> Result<u64, SpaceFull> {
-        let task = match self.task {
-            Some(task) => task,
-            None => self.space.insert(Region::opaque("current task_struct"))?,
-        };
-        self.task = Some(task);
-        Ok(task.register())
+    /// The address of the current task's `struct task_struct`.
+    pub(super) fn task_address(&self) -> Result<u64, HelperProblem> {
+        Ok(self.world.task_address()?)
     }
 
     /// The program that runs now, if one does.
@@ -381,6 +382,19 @@ impl Machine {
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
+    }
+
+    /// Notes a load that found nothing and read zero, if there is room for it.
+    #[cold]
+    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
+        if self.probed.has_room() {
+            self.probed.push(*fault());
+        }
+    }
+
+    /// Takes the loads that found nothing since the last call, at most 16.
+    pub fn take_probed(&mut self) -> Vec<Fault> {
+        self.probed.take()
     }
 
     /// Puts a function of the test in place of a helper's body, here and on CPUs that

@@ -2,20 +2,25 @@
 //! the events that fire programs.
 
 mod cpus;
+pub mod dynptr;
 pub mod events;
 mod fault;
 mod handle;
 pub mod helpers;
+pub mod kernel;
 mod machine;
 pub mod maps;
 pub mod memory;
 mod outcome;
+mod patience;
+mod probed;
 mod world;
 
 pub use cpus::CpuError;
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
+pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{AddMapError, Current, Machine};
 pub use outcome::{Outcome, Output, Run};
 pub use world::{Clock, Random, Task, UserMemory, World};

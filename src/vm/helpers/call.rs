@@ -117,10 +117,8 @@ impl Call<'_> {
         if len == 0 {
             return Ok(());
         }
-        let place = self.machine.space.locate(self.arg(n), len, kind);
-        place
-            .map(drop)
-            .map_err(|fault| HelperProblem::Access { arg: n, fault })
+        let checked = self.machine.space.check(self.arg(n), len, kind);
+        checked.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
     /// The map that argument `n` points to.

@@ -90,8 +90,12 @@ pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
     let (mut key, mut value) = (Bytes::new(), Bytes::new());
     call.read_into(2, map.def().key_size as usize, &mut key)?;
     call.read_into(3, map.def().value_size as usize, &mut value)?;
-    let cpu = call.machine.world.cpu();
-    finish(&*map, map.update(cpu, &key, &value, flags(call.arg(4))))
+    let (cpu, flags) = (call.machine.world.cpu(), flags(call.arg(4)));
+    if flags.contains(UpdateFlags::LOCK) && !call.machine.locks.is_empty() {
+        let problem = "the program holds a lock: with BPF_F_LOCK it may wait for itself";
+        return Err(HelperProblem::Other(problem.into()));
+    }
+    finish(&*map, map.update(cpu, &key, &value, flags))
 }
 
 pub(super) fn delete_elem(call: &mut Call<'_>) -> Result {

@@ -5,23 +5,24 @@
 //! down to the errno, and ends the program with a [`HelperProblem`] where the
 //! verifier would have rejected it.
 
-mod call;
+pub(super) mod call;
 mod checksum;
 mod control;
+mod dynptr;
 mod environment;
 mod format;
 mod maps;
 mod output;
-mod packet;
+pub(super) mod packet;
 mod print;
 mod probe;
 mod redirect;
-mod skb;
+pub(super) mod skb;
 mod socket;
 mod string;
 mod task;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 mod xdp;
 
 use std::sync::PoisonError;

@@ -11,32 +11,43 @@ use crate::vm::machine::Current;
 use crate::vm::memory::{Address, Body, SharedBytes, Space};
 
 /// The current packet.
-pub(super) struct Packet<'a> {
+pub(in crate::vm) struct Packet<'a> {
     /// Where it lies in its block.
     pub range: PacketRange,
     block: Arc<SharedBytes>,
     /// What lies beyond its linear part.
     pub frags: &'a mut Vec<u8>,
+    region: Address,
 }
 
 /// Which header of a packet an offset counts from (`enum bpf_hdr_start_off`).
 #[derive(Clone, Copy)]
-pub(super) enum Header {
+pub(in crate::vm) enum Header {
     Mac,
     Network,
 }
 
 /// The packet that belongs to the context in argument 1.
 pub(super) fn of<'a>(call: &'a mut Call<'_>) -> Result<Packet<'a>, HelperProblem> {
-    let wrong = call.wrong(1, "the context of a packet");
     let context = call.arg(1);
+    at(call, 1, context)
+}
+
+/// The packet that belongs to a context, to which argument `n` leads.
+pub(in crate::vm) fn at<'a>(
+    call: &'a mut Call<'_>,
+    n: usize,
+    context: u64,
+) -> Result<Packet<'a>, HelperProblem> {
+    let wrong = call.wrong(n, "the context of a packet");
     let found = call.machine.current_mut().and_then(|(current, space)| {
         let (range, block) = parts(current, space, context)?;
-        let frags = &mut current.placed.packet.as_mut()?.frags;
+        let placed = current.placed.packet.as_mut()?;
         Some(Packet {
             range,
             block,
-            frags,
+            region: placed.region,
+            frags: &mut placed.frags,
         })
     });
     found.ok_or(wrong)
@@ -128,6 +139,34 @@ impl Packet<'_> {
         let frags = self.frags.get_mut(at..at + tail.len())?;
         frags.copy_from_slice(tail);
         Some(())
+    }
+
+    /// The address of bytes of the linear part; `None` where it has none there.
+    pub fn address(&self, at: usize, len: usize) -> Option<u64> {
+        let fits = at.checked_add(len)? <= self.linear_len();
+        fits.then(|| self.region.plus((self.range.data + at) as u64))
+    }
+
+    /// Where bytes of the metadata in front of the packet are in the block.
+    fn in_meta(&self, at: usize, len: usize) -> Option<usize> {
+        let start = self.range.meta.checked_add(at)?;
+        (start.checked_add(len)? <= self.range.data).then_some(start)
+    }
+
+    /// The address of bytes of the metadata.
+    pub fn meta_address(&self, at: usize, len: usize) -> Option<u64> {
+        let start = self.in_meta(at, len)?;
+        Some(self.region.plus(start as u64))
+    }
+
+    /// Copies out bytes of the metadata.
+    pub fn read_meta(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        self.read_block(self.in_meta(at, len)?, len)
+    }
+
+    /// Overwrites bytes of the metadata.
+    pub fn write_meta(&self, at: usize, bytes: &[u8]) -> Option<()> {
+        self.write_block(self.in_meta(at, bytes.len())?, bytes)
     }
 
     /// Copies out bytes of the block wherever they lie in it.

@@ -17,7 +17,7 @@ use super::programs::ProgArray;
 use super::queue::Queue;
 use super::ringbuf::RingBuf;
 use crate::program::MapDef;
-use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueRule, limits};
+use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueField, ValueRule, limits};
 use crate::util::Errno;
 
 /// A map that can't be made.
@@ -49,6 +49,7 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
     if def.map_type == MapType::PerfEventArray && def.max_entries == 0 {
         def.max_entries = cpus;
     }
+    forget_fields(&mut def);
     let def = &def;
     check(def, cpus).map_err(|(errno, problem)| MapError {
         map: def.name.clone(),
@@ -70,6 +71,22 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
         MapType::ArrayOfMaps | MapType::HashOfMaps => Arc::new(MapOfMaps::new(def, cpus)),
         _ => Arc::new(Placeholder::new(def, cpus)),
     })
+}
+
+/// Forgets the special fields of values where the map can't have them: the kernel refuses
+/// to make a map of such a type (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf
+/// then makes it without types.
+fn forget_fields(def: &mut MapDef) {
+    let access = MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG);
+    let (map_type, size) = (def.map_type, def.value_size as usize);
+    let mut fields = def.special.iter().filter_map(|f| ValueField::of(f.kind));
+    let refused = def.flags.intersects(access) || !fields.all(|field| map_type.may_hold(field));
+    def.special.retain(|field| {
+        !refused && ValueField::of(field.kind).is_some() && field.range().end <= size
+    });
+    if let Some(inner) = &mut def.inner {
+        forget_fields(inner);
+    }
 }
 
 /// An errno and what is wrong in words.

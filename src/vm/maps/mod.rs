@@ -105,6 +105,15 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// `ENOENT` where there is none; the kernel's where the kind can't be read.
     fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno>;
 
+    /// `BPF_MAP_LOOKUP_ELEM` with `BPF_F_LOCK`, rights aside: use `read_with` of
+    /// `dyn Map`, which asks only where a value has a lock.
+    ///
+    /// # Errors
+    /// As of [`sys_lookup`](Self::sys_lookup), `EDEADLK` where the lock stays held.
+    fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.sys_lookup(key)
+    }
+
     /// `BPF_MAP_UPDATE_ELEM`, rights aside: use `write` of `dyn Map`.
     ///
     /// # Errors
@@ -157,9 +166,23 @@ impl dyn Map + '_ {
     /// `ENOENT` where there is none, `EPERM` for `BPF_F_WRONLY` maps; the
     /// kernel's where the kind can't be read.
     pub fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.read_with(key, UpdateFlags::empty())
+    }
+
+    /// The same with flags, of which there is one: with `BPF_F_LOCK` the value's
+    /// `bpf_spin_lock` is held meanwhile. Locks, timers and kernel pointers read as zero.
+    ///
+    /// # Errors
+    /// As of `read`; `EINVAL` for other flags, and where a value has no lock.
+    pub fn read_with(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>, Errno> {
         self.base().user_reads()?;
+        self.base().check_read(flags)?;
         self.base().check_key(key)?;
-        self.sys_lookup(key)
+        if flags.contains(UpdateFlags::LOCK) {
+            self.sys_lookup_locked(key)
+        } else {
+            self.sys_lookup(key)
+        }
     }
 
     /// Writes a value as the system call does; the counterpart of `read`. Into
@@ -170,6 +193,7 @@ impl dyn Map + '_ {
     /// `EINVAL` for keys and values of another size.
     pub fn write(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base().user_writes()?;
+        self.base().check_lock(flags)?;
         self.base().check_key(key)?;
         if value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);

@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::address::Address;
+
 /// What was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessKind {
@@ -112,6 +114,15 @@ impl fmt::Display for AccessFault {
 }
 
 impl AccessFault {
+    /// Whether nothing is at the address that was accessed, nor ever was but for objects
+    /// of the kernel: null, a number, a user's address, kernel memory. There the kernel's
+    /// fault-tolerant loads (`BPF_PROBE_MEM`) read zero.
+    #[must_use]
+    pub fn is_unmapped(&self, address: u64) -> bool {
+        let nothing = matches!(self.pointer, Pointer::Null(_) | Pointer::Wild(_));
+        nothing || Address::is_kernel_memory(address)
+    }
+
     /// How far out of bounds: `4 bytes past its end`, `starts 8 bytes before it`.
     fn distance(&self) -> String {
         let Pointer::Region { offset, len, .. } = &self.pointer else {

@@ -1,6 +1,7 @@
 //! Maps against the kernel's rules, and against plain Rust models of them.
 
 mod create;
+mod fields;
 mod index;
 mod model;
 mod records;
