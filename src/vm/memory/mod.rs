@@ -18,4 +18,4 @@ pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;
 pub use slab::Slab;
 pub(super) use slab::key_words;
-pub use space::{RegionMut, Space, SpaceFull};
+pub use space::{Place, RegionMut, Space, SpaceFull};

@@ -98,11 +98,11 @@ pub struct SpaceFull;
 
 /// Where an access to a region lands: a place in a block of bytes.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
+pub struct Place<'a> {
     /// The block.
-    bytes: &'a SharedBytes,
+    pub bytes: &'a SharedBytes,
     /// Offset in it; as many bytes as were asked for lie there.
-    at: usize,
+    pub at: usize,
 }
 
 /// The most stale pointers that are kept for a report.
@@ -317,7 +317,22 @@ impl Space {
         done.map_err(|problem| self.fault(value, len, kind, problem))
     }
 
-    /// Finds the bytes for an access to a region.
+    /// Finds the bytes of a region for an access of `len` bytes at `value`. Those of the
+    /// kernel's objects are not to be held on to; [`read`](Self::read),
+    /// [`write`](Self::write) and the like reach both.
+    ///
+    /// # Errors
+    /// [`AccessFault`] unless all bytes lie in one live region that allows it.
+    pub fn locate(
+        &self,
+        value: u64,
+        len: usize,
+        kind: AccessKind,
+    ) -> Result<Place<'_>, AccessFault> {
+        let found = self.find(value, len, kind);
+        found.map_err(|problem| self.fault(value, len, kind, problem))
+    }
+
     fn find(&self, value: u64, len: usize, kind: AccessKind) -> Result<Place<'_>, Problem> {
         let address = Address::from_register(value).ok_or(Problem::Nothing)?;
         let slot = self
