@@ -1,10 +1,14 @@
 //! Kernel memory, mocked by BTF type, as programs and tests see it.
 
+use std::path::Path;
+
 use bpflab::btf::{Array, Btf, Builder, Encoding, Linkage, Member, Param, Variable};
 use bpflab::object::Target;
 use bpflab::util::TypeId;
-use bpflab::vm::{KernelObject, Outcome};
+use bpflab::vm::{KernelObject, Outcome, World};
 use bpflab::{Object, Vm};
+
+const OBJECT: &str = "tests/objects/kernel_memory.bpf.o";
 
 /// A kernel with little in it, whose `task_struct` is laid out otherwise than the
 /// object's.
@@ -92,8 +96,12 @@ struct Test {
 
 impl Test {
     fn new() -> Self {
-        let mut object = Object::open("tests/objects/kernel_memory.bpf.o").unwrap();
+        let mut object = Object::open(OBJECT).unwrap();
         object.set_target(Target::Kernel(kernel()));
+        Self::of(object)
+    }
+
+    fn of(object: Object) -> Self {
         let vm = Vm::new(object.clone()).unwrap();
         Self { vm, object }
     }
@@ -139,6 +147,185 @@ impl Test {
             .rev()
             .fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
+}
+
+#[test]
+fn variables_are_the_worlds() {
+    let mut test = Test::new();
+    let world = test.vm.world();
+    world
+        .per_cpu("runqueues", 0)
+        .unwrap()
+        .set("nr_running", 3)
+        .unwrap();
+    world
+        .per_cpu("runqueues", 2)
+        .unwrap()
+        .set("nr_running", 4)
+        .unwrap();
+    let outcome = test.run("read_variables", 0);
+    assert_eq!(outcome.probed, []);
+    let seen = ["running", "running_there", "on_missing"];
+    assert_eq!(seen.map(|name| test.number(name)), [3, 4, 0]);
+    // An address that nobody gave has one all the same, and gets its bytes there.
+    let address = test.number("init_task_address");
+    let world = test.vm.world();
+    let init = world
+        .variable_of("init_task", "struct task_struct")
+        .unwrap();
+    assert_eq!(init.address(), address);
+    world.set_cpu(2);
+    test.run("read_variables", 0);
+    assert_eq!(test.number("running"), 4);
+
+    // The test may say where a symbol is.
+    let mut object = test.object.clone();
+    object.set_ksym("init_task", 0xffff_ffff_8340_1000);
+    let mut test = Test::of(object);
+    test.run("read_variables", 0);
+    assert_eq!(test.number("init_task_address"), 0xffff_ffff_8340_1000);
+    let init = test
+        .vm
+        .world()
+        .variable_of("init_task", "task_struct")
+        .unwrap();
+    assert_eq!(init.address(), 0xffff_ffff_8340_1000);
+}
+
+#[test]
+fn an_objects_own_types_will_do() {
+    let mut object = Object::open(OBJECT).unwrap();
+    object.set_target(Target::Own);
+    let vm = Vm::unverified(object.clone()).unwrap();
+    let mut test = Test { vm, object };
+    let task = test.task();
+    assert!(task.size() < 100);
+    let outcome = test.run("read_directly", task.address());
+    assert_eq!((test.number("pid"), test.number("parent")), (8, 3));
+    assert_eq!(outcome.probed.len(), 3);
+    let world = test.vm.world();
+    world
+        .per_cpu("runqueues", 2)
+        .unwrap()
+        .set("nr_running", 6)
+        .unwrap();
+    test.run("read_variables", 0);
+    assert_eq!(test.number("running_there"), 6);
+}
+
+#[test]
+fn so_will_the_running_kernels() {
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        eprintln!("skipped: this kernel does not show its BTF");
+        return;
+    }
+    let mut test = Test::of(Object::open(OBJECT).unwrap());
+    let world = test.vm.world();
+    world
+        .task()
+        .set_pid(42)
+        .set_uid(7)
+        .set_ppid(40)
+        .set_comm("ls");
+    world.task().set_cgroups(&[5, 9]);
+    let current = world.current_task().unwrap();
+    assert!(current.size() > 1000);
+    assert_eq!(current.get("cred.euid").unwrap(), 7);
+    assert_eq!(current.get("group_leader").unwrap(), current.address());
+    assert_eq!(current.get("real_parent->real_parent->pid").unwrap(), 1);
+    assert_eq!(
+        current.text("real_parent.real_parent.comm").unwrap(),
+        "init"
+    );
+    let cgroup = current.at("cgroups.dfl_cgrp").unwrap();
+    assert_eq!(cgroup.get("kn.id").unwrap(), 9);
+    assert_eq!(cgroup.get("level").unwrap(), 2);
+    assert_eq!(cgroup.get("ancestors[1].kn.id").unwrap(), 5);
+    let found = test.vm.world().find_cgroup(5).unwrap();
+    assert_eq!(cgroup.get("self.parent").unwrap(), found.address());
+    let outcome = test.run("read_current", current.address());
+    assert_eq!(outcome.probed, []);
+    let seen = ["pid", "parent", "uid", "same"];
+    assert_eq!(seen.map(|name| test.number(name)), [42, 40, 7, 1]);
+
+    let file = test.vm.world().file("/etc/passwd").unwrap();
+    assert_eq!(file.text("f_path.dentry.d_name.name").unwrap(), "passwd");
+    assert_ne!(file.get("f_inode.i_ino").unwrap(), 0);
+    let error = test.kernel("task_struct").set("pidd", 1).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with(
+            "struct task_struct: `pidd`: struct task_struct has no member `pidd`; it has pid,"
+        ),
+        "{text}"
+    );
+    let error = test
+        .vm
+        .world()
+        .kernel("task_strukt")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("task_struct"), "{error}");
+}
+
+#[test]
+fn a_stray_pointer_into_what_is_known_stays_a_fault() {
+    let mut test = Test::new();
+    // The map's own address is an object's without bytes.
+    let map = test.vm.map("kernel_m.bss").map(|map| map.handle()).unwrap();
+    let address = test.vm.machine().value_address(map, 0).unwrap();
+    let event = test.vm.raw_tracepoint("sched_process_exec").unwrap();
+    let event = event.set("args[0]", address + 4096).unwrap();
+    let fault = test
+        .vm
+        .run("read_directly", &event)
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("map value"), "{fault}");
+    assert!(fault.contains("past its end"), "{fault}");
+}
+
+#[test]
+fn other_cpus_see_what_a_test_changes_while_they_run() {
+    let mut test = Test::new();
+    let task = test.task();
+    let mut other = test.vm.cpu(1).unwrap();
+    let event = test.vm.raw_tracepoint("sched_process_exec").unwrap();
+    let event = event.set("args[0]", task.address()).unwrap();
+    std::thread::scope(|threads| {
+        let thread = threads.spawn(|| {
+            for _ in 0..200 {
+                other.run("read_directly", &event).unwrap();
+            }
+        });
+        for pid in 0..1000 {
+            task.clone().set("pid", pid).unwrap();
+        }
+        thread.join().unwrap();
+    });
+    // Made after the CPU was, and seen there.
+    let late = test.task().set("pid", 77).unwrap();
+    let event = event.set("args[0]", late.address()).unwrap();
+    other.run("read_directly", &event).unwrap();
+    assert_eq!(test.number("pid"), 77);
+    // Each CPU's task is its own.
+    test.vm.world().task().set_pid(5);
+    other.world().task().set_pid(6);
+    let (ours, theirs) = (test.vm.world().current_task(), other.world().current_task());
+    assert_eq!(ours.unwrap().get("pid"), Ok(5));
+    assert_eq!(theirs.unwrap().get("pid"), Ok(6));
+}
+
+#[test]
+fn a_world_that_is_replaced_brings_its_memory() {
+    let mut test = Test::new();
+    let old = test.task();
+    *test.vm.world() = World::default();
+    let outcome = test.run("read_directly", old.address());
+    assert_eq!((test.number("pid"), outcome.probed.len()), (0, 11));
+    let new = test.task();
+    test.run("read_directly", new.address());
+    assert_eq!(test.number("pid"), 8);
 }
 
 #[test]

@@ -29,9 +29,12 @@ const MAX_TEXT: usize = 4096;
 ///
 /// ```
 /// use bpflab::{Object, Vm};
+/// use bpflab::object::Target;
 ///
 /// # fn main() -> bpflab::Result<()> {
-/// let mut vm = Vm::new(Object::open("tests/objects/kernel_memory.bpf.o")?)?;
+/// let mut object = Object::open("tests/objects/kernel_memory.bpf.o")?;
+/// object.set_target(Target::Own); // its own types, whatever kernel runs here
+/// let mut vm = Vm::unverified(object)?;
 /// let parent = vm.world().kernel("task_struct")?.set("tgid", 1)?;
 /// let task = vm.world().kernel("task_struct")?
 ///     .set("pid", 7)?

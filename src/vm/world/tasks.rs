@@ -1,22 +1,28 @@
 //! The `task_struct`s of tasks, in kernel memory.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+use super::cgroups::Cgroups;
 use super::task::{Task, TaskId};
 
 /// The objects of the tasks that somebody asked for. Cloning shares them: tasks are the
 /// machine's, not a CPU's.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tasks(Arc<Mutex<State>>);
+pub(super) struct Tasks {
+    state: Arc<Mutex<State>>,
+    /// Their cgroups.
+    pub cgroups: Cgroups,
+}
 
 #[derive(Debug, Default)]
 struct State {
     /// The last number that a task got; the first one's is 0.
     last: u32,
-    objects: FxHashMap<TaskId, Known>,
+    objects: BTreeMap<TaskId, Known>,
+    /// Processes that are no task of the world's, by pid: parents, leaders of groups.
+    others: BTreeMap<u32, KernelObject>,
 }
 
 /// A task's object.
@@ -33,7 +39,7 @@ const GROUPS: [&str; 4] = ["gid", "egid", "sgid", "fsgid"];
 
 impl Tasks {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A number for another task.
@@ -85,13 +91,16 @@ impl Tasks {
         }
     }
 
-    /// The object of a task with this pid.
+    /// The object of the task with this pid: the world's first one, if there are several.
     pub fn by_pid(&self, pid: u32) -> Option<KernelObject> {
         let state = self.lock();
-        let mut found = state.objects.values().filter(|known| {
-            known.object.is_live() && known.task.as_ref().is_some_and(|task| task.pid() == pid)
-        });
-        found.next().map(|known| known.object.clone())
+        let is_it = |known: &&Known| {
+            let has_pid = known.task.as_ref().is_some_and(|task| task.pid() == pid);
+            has_pid && known.object.is_live()
+        };
+        let other = || state.others.get(&pid).filter(|other| other.is_live());
+        let task = state.objects.values().find(is_it);
+        task.map(|known| &known.object).or_else(other).cloned()
     }
 
     /// Writes what has changed since the object was filled last: what the test wrote
@@ -128,6 +137,11 @@ impl Tasks {
             };
             object.set_if_there("group_leader", &leader)?;
         }
+        if old.map(Task::cgroups) != Some(task.cgroups())
+            && let Ok(cgroup) = self.cgroups.at(memory, task.cgroups())
+        {
+            object.set_if_there("cgroups.dfl_cgrp", &cgroup)?;
+        }
         if changed(Task::ppid) {
             let parent = self.relative(memory, task.ppid())?;
             object.set_if_there("real_parent", &parent)?;
@@ -136,15 +150,26 @@ impl Tasks {
         Ok(())
     }
 
-    /// The object of a process: one of the tasks', or another.
+    /// The object of a process: one of the tasks', or another, whose parent is init, or
+    /// the idle task, which begins all.
     fn relative(&self, memory: &KernelMemory, pid: u32) -> Result<KernelObject, KernelError> {
         if let Some(there) = self.by_pid(pid) {
             return Ok(there);
         }
         let object = memory.make("struct task_struct")?;
+        self.lock().others.insert(pid, object.clone());
         object.set_if_there("pid", pid)?;
         object.set_if_there("tgid", pid)?;
         object.set_if_there("group_leader", &object)?;
+        let (comm, parent) = match pid {
+            0 => ("swapper/0", 0),
+            1 => ("init", 0),
+            _ => ("", 1),
+        };
+        object.set_if_there("comm", comm)?;
+        let parent = self.relative(memory, parent)?;
+        object.set_if_there("real_parent", &parent)?;
+        object.set_if_there("parent", &parent)?;
         Ok(object)
     }
 }
