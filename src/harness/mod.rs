@@ -16,6 +16,7 @@ mod input;
 mod kernel;
 mod load;
 mod map;
+mod map_objects;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;

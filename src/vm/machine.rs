@@ -14,7 +14,9 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::maps::{Kind, Map, Record};
-use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
+use super::memory::{
+    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
+};
 use super::outcome::Output;
 use super::probed::Probed;
 use super::world::World;
@@ -263,6 +265,13 @@ impl Machine {
         }
         let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// Whether an object of the kernel was at this address that was freed.
+    #[must_use]
+    pub fn is_freed(&self, object: u64) -> bool {
+        let read = self.space.check(object, 1, AccessKind::Read);
+        read.is_err_and(|fault| fault.problem == Problem::Freed)
     }
 
     /// What a program with this arena makes of a pointer: one that user space knows of one

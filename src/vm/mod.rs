@@ -14,6 +14,7 @@ pub mod memory;
 mod outcome;
 mod patience;
 mod probed;
+mod redirect;
 mod world;
 
 pub use cpus::CpuError;
@@ -23,4 +24,5 @@ pub use handle::{MapHandle, ProgramHandle};
 pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{AddMapError, Current, Machine};
 pub use outcome::{Outcome, Output, Run};
+pub use redirect::{Redirect, RedirectTarget};
 pub use world::{Clock, Random, Task, UserMemory, World};

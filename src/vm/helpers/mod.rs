@@ -6,6 +6,7 @@
 //! verifier would have rejected it.
 
 pub(super) mod call;
+mod cgroup;
 mod checksum;
 mod control;
 mod dynptr;
@@ -19,10 +20,13 @@ pub(super) mod probe;
 mod redirect;
 pub(super) mod skb;
 mod socket;
+mod sockmap;
+mod storage;
 mod string;
 mod task;
 #[cfg(test)]
 pub(super) mod testing;
+mod user_ringbuf;
 mod xdp;
 
 use std::sync::PoisonError;
