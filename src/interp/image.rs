@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
 use super::native::Native;
-use crate::isa::{Code, DecodeError, Insn};
+use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
-use crate::util::Pc;
+use crate::util::{Pc, TypeId};
+use crate::vm::kfuncs::Callee;
 use crate::vm::maps::Kind;
 use crate::vm::memory::{Address, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
@@ -24,6 +25,8 @@ pub struct Image {
     arena: Option<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
+    /// The kernel functions that it calls.
+    kfuncs: Vec<((TypeId, i16), Callee)>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
@@ -57,6 +60,7 @@ impl Image {
             let map = machine.map(**map);
             map.is_some_and(|map| matches!(map.kind(), Kind::Arena(_)))
         };
+        let kfuncs = callees(&program, &code);
         Ok(Self {
             lenders: Lenders::of(&code),
             code,
@@ -64,6 +68,7 @@ impl Image {
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
+            kfuncs,
             lowered: None,
             threaded: None,
             native: None,
@@ -143,6 +148,11 @@ impl Image {
         self.threaded.as_ref()
     }
 
+    /// The instruction at a slot, if one begins there.
+    pub(crate) fn insn_at(&self, pc: Pc) -> Option<Insn> {
+        self.code.insn(pc)
+    }
+
     /// The instruction at a slot; `None` outside of the program and in the middle
     /// of a 64-bit immediate.
     pub(super) fn insn(&self, at: i64) -> Option<Result<Insn, DecodeError>> {
@@ -151,7 +161,7 @@ impl Image {
 
     /// A fault at an instruction.
     #[cold]
-    pub(super) fn fault(&self, pc: Pc, kind: FaultKind) -> Box<Fault> {
+    pub(crate) fn fault(&self, pc: Pc, kind: FaultKind) -> Box<Fault> {
         let insn = match self.code.get(pc) {
             Some(Ok(insn)) => insn.text(&*self.program).to_string(),
             Some(Err(error)) => format!("{:?}", error.raw),
@@ -166,12 +176,32 @@ impl Image {
         self.functions.plus(at.cast_unsigned())
     }
 
+    /// The name of the function that a register points to, if it is one of this program.
+    #[must_use]
+    pub fn function_name(&self, register: u64) -> Option<&str> {
+        let at = u32::try_from(self.function_at(register)?).ok()?;
+        let function = self.program.subprogram(Pc(at));
+        Some(function.map_or(&self.program.name, |function| &function.name))
+    }
+
     /// The slot of the function that a register points to.
     pub(super) fn function_at(&self, register: u64) -> Option<i64> {
         let at = Address::from_register(register)?;
         let ours = at.region() == self.functions.region()
             && at.generation() == self.functions.generation();
         (ours && self.insn(at.offset()).is_some()).then_some(at.offset())
+    }
+
+    /// The kernel functions that it calls.
+    pub fn kfuncs(&self) -> impl Iterator<Item = &Callee> {
+        self.kfuncs.iter().map(|(_, callee)| callee)
+    }
+
+    /// The kernel function that a call names.
+    pub(super) fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<&Callee> {
+        let mut known = self.kfuncs.iter();
+        let found = known.find(|(number, _)| *number == (id, fd_index));
+        found.map(|(_, callee)| callee)
     }
 
     /// Whether the function at a slot lends its frame.
@@ -189,4 +219,20 @@ impl Image {
         let name = self.frame_names.get(after.saturating_sub(1));
         name.cloned().unwrap_or_else(|| "stack".into())
     }
+}
+
+/// The kernel functions that a program calls, each once.
+fn callees(program: &Program, code: &Code) -> Vec<((TypeId, i16), Callee)> {
+    let mut found: Vec<((TypeId, i16), Callee)> = Vec::new();
+    for (_, insn) in code.iter() {
+        let Ok(Insn::Call(CallTarget::Kfunc { id, fd_index })) = insn else {
+            continue;
+        };
+        if found.iter().any(|(known, _)| *known == (id, fd_index)) {
+            continue;
+        }
+        let callee = Callee::of(program, id, fd_index);
+        found.extend(callee.map(|callee| ((id, fd_index), callee)));
+    }
+    found
 }

@@ -8,15 +8,20 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use super::attach::Site;
 use super::cpus::{CpuError, Seat};
+use super::deferred::Deferred;
 use super::events::Placed;
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
+use super::inject::Injections;
+use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{
     AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
 };
+use super::nesting::Nesting;
 use super::outcome::Output;
 use super::probed::Probed;
 use super::world::World;
@@ -37,14 +42,26 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
+    /// Calls that are to fail.
+    pub injections: Injections,
     /// Memory that helpers lent to a program: ring-buffer records, the last one last.
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Callbacks that will run later, on all CPUs.
+    pub(super) deferred: Arc<Deferred>,
+    /// Which of them runs now.
+    pub(super) running: Option<u64>,
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
+    /// What kernel functions keep.
+    pub(super) kfuncs: kfuncs::State,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    /// Attached programs that are active, and events in the middle of runs.
+    pub(super) nesting: Nesting,
     seat: Seat,
 }
 
@@ -87,6 +104,14 @@ pub(super) struct Lent {
     address: u64,
 }
 
+/// The program that runs, and what it has reserved, locked and given out.
+pub(super) type OfRun = (
+    Option<Current>,
+    SmallVec<[Lent; 2]>,
+    SmallVec<[u64; 1]>,
+    Vec<Output>,
+);
+
 /// The program that runs now, as helpers need to know it.
 #[derive(Debug)]
 pub struct Current {
@@ -107,11 +132,17 @@ impl Machine {
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
+            injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: Arc::default(),
+            running: None,
             probed: Probed::default(),
+            kfuncs: kfuncs::State::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
+            nesting: Nesting::default(),
         }
     }
 
@@ -134,11 +165,17 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
+            injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: self.deferred.clone(),
+            running: None,
             probed: Probed::default(),
+            kfuncs: self.kfuncs.fork(),
+            task: self.task,
             outputs: Vec::new(),
             current: None,
+            nesting: Nesting::default(),
         })
     }
 
@@ -274,6 +311,17 @@ impl Machine {
         read.is_err_and(|fault| fault.problem == Problem::Freed)
     }
 
+    /// The element of a map in whose value an address lies, and how far into it.
+    pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
+        let loaded = self.maps.get(map.index())?;
+        let (first, span) = loaded.values?;
+        let slab = loaded.map.slab()?;
+        let distance = address.checked_sub(first.register())?;
+        let element = usize::try_from(distance / span).ok()?;
+        let at = usize::try_from(distance % span).ok()?;
+        (element < slab.count() && at < slab.value_size()).then_some((element, at))
+    }
+
     /// What a program with this arena makes of a pointer: one that user space knows of one
     /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
     /// map is no arena.
@@ -356,11 +404,13 @@ impl Machine {
     }
 
     /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded: the verifier lets no program end with any.
+    /// discarded, and what else the one that runs now has to give back: the verifier
+    /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
         let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
         addresses.sort_unstable();
-        addresses.into_iter().map(|address| self.pointer(address))
+        let records = addresses.into_iter().map(|address| self.pointer(address));
+        records.chain(self.still_held())
     }
 
     /// The address of the current task's `struct task_struct`.
@@ -374,6 +424,14 @@ impl Machine {
         self.current.as_ref()
     }
 
+    /// What helpers know of the place where the program that runs now is attached.
+    pub const fn site(&mut self) -> Option<&mut Site> {
+        match &mut self.current {
+            Some(current) => Some(&mut current.placed.site),
+            None => None,
+        }
+    }
+
     /// The program that runs now and the memory that its event lies in.
     pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
         Some((self.current.as_mut()?, &mut self.space))
@@ -381,6 +439,7 @@ impl Machine {
 
     /// A program of this type begins to run on an event.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+        self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
     }
 
@@ -389,7 +448,26 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_held();
         self.current.take().map(|current| current.placed)
+    }
+
+    /// What the run under way has of its own, so that another program can run.
+    pub(super) fn take_run(&mut self) -> OfRun {
+        (
+            self.current.take(),
+            std::mem::take(&mut self.lent),
+            std::mem::take(&mut self.locks),
+            std::mem::take(&mut self.outputs),
+        )
+    }
+
+    /// Gives it back.
+    pub(super) fn put_run(&mut self, (current, lent, locks, outputs): OfRun) {
+        self.current = current;
+        self.lent = lent;
+        self.locks = locks;
+        self.outputs = outputs;
     }
 
     /// Releases what a program held that stopped at a fault: programs on other CPUs wait.
@@ -440,6 +518,11 @@ impl Machine {
     /// are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
         self.mocks.insert(helper, Arc::new(Mutex::new(body)));
+    }
+
+    /// The same for a kernel function.
+    pub fn mock_kfunc(&mut self, name: &str, body: Mock) {
+        self.kfuncs.mock(name, body);
     }
 
     /// Whether a test put a function in place of some helper's body.
