@@ -407,7 +407,7 @@ macro_rules! for_each_helper {
                     [] for [LSM]; }
             146 inode_storage_delete = storage::inode_storage_delete, "int " "struct bpf_map *map, void *inode" [] {
                 (ConstMapPtr, PtrToBtfId(inode)|PTR_MAYBE_NULL) -> Integer, [] for [LSM]; }
-            147 d_path = none, "long " "const struct path *path, char *buf, u32 sz" [] {
+            147 d_path = kernel::d_path, "long " "const struct path *path, char *buf, u32 sz" [] {
                 (PtrToBtfId(path), PtrToMem|MEM_WRITE, ConstSizeOrZero) -> Integer,
                     [ALLOW_LIST] for [BTF_TRACING LSM SYSCALL]; }
             148 copy_from_user = probe::copy_from_user, "long " "void *dst, u32 size, const void *user_ptr" [] {
@@ -422,9 +422,9 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [TC]; }
             152 redirect_neigh = redirect::redirect_neigh, "long " "u32 ifindex, struct bpf_redir_neigh *params, int plen, u64 flags" [] {
                 (Anything, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [] for [TC]; }
-            153 per_cpu_ptr = none, "void *" "const void *percpu_ptr, u32 cpu" [] {
+            153 per_cpu_ptr = per_cpu::per_cpu_ptr, "void *" "const void *percpu_ptr, u32 cpu" [] {
                 (PtrToPercpuBtfId, Anything) -> PtrToMemOrBtfId|PTR_MAYBE_NULL|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
-            154 this_cpu_ptr = none, "void *" "const void *percpu_ptr" [] {
+            154 this_cpu_ptr = per_cpu::this_cpu_ptr, "void *" "const void *percpu_ptr" [] {
                 (PtrToPercpuBtfId) -> PtrToMemOrBtfId|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
             155 redirect_peer = redirect::redirect_peer, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC]; }
@@ -436,7 +436,7 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL) -> Integer, [NEEDS_BPF] for [ALL]; }
             158 get_current_task_btf = task::get_current_task_btf, "struct task_struct *" "void" [] {
                 () -> PtrToBtfId(task_struct)|PTR_TRUSTED, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            159 bprm_opts_set = none, "long " "struct linux_binprm *bprm, u64 flags" [] {
+            159 bprm_opts_set = kernel::bprm_opts_set, "long " "struct linux_binprm *bprm, u64 flags" [] {
                 (PtrToBtfId(linux_binprm), Anything) -> Integer, [] for [LSM]; }
             160 ktime_get_coarse_ns = environment::ktime_get_coarse_ns, "u64 " "void" [] {
                 () -> Integer,
@@ -445,7 +445,7 @@ macro_rules! for_each_helper {
             161 ima_inode_hash = none, "long " "struct inode *inode, void *dst, u32 size" [] {
                 (PtrToBtfId(inode), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
-            162 sock_from_file = none, "struct socket *" "struct file *file" [] {
+            162 sock_from_file = kernel::sock_from_file, "struct socket *" "struct file *file" [] {
                 (PtrToBtfId(file)) -> PtrToBtfId(socket)|PTR_MAYBE_NULL, [] for [BTF_TRACING LSM SYSCALL]; }
             163 check_mtu = none, "long " "void *ctx, u32 ifindex, u32 *mtu_len, s32 len_diff, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem(4)|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE, Anything, Anything) -> Integer,
@@ -459,7 +459,7 @@ macro_rules! for_each_helper {
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             166 sys_bpf = none, "long " "u32 cmd, void *attr, u32 attr_size" [] {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [SYSCALL]; }
-            167 btf_find_by_name_kind = none, "long " "char *name, int name_sz, u32 kind, int flags" [] {
+            167 btf_find_by_name_kind = per_cpu::btf_find_by_name_kind, "long " "char *name, int name_sz, u32 kind, int flags" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, Anything) -> Integer, [] for [SYSCALL]; }
             168 sys_close = none, "long " "u32 fd" [] {
                 (Anything) -> Integer, [] for [SYSCALL]; }
@@ -477,7 +477,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [KPROBE_MULTI]; }
             174 get_attach_cookie = task::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
-            175 task_pt_regs = none, "long " "struct task_struct *task" [] {
+            175 task_pt_regs = task::task_pt_regs, "long " "struct task_struct *task" [] {
                 (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             176 get_branch_snapshot = none, "long " "void *entries, u32 size, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
@@ -489,11 +489,11 @@ macro_rules! for_each_helper {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(unix_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            179 kallsyms_lookup_name = none, "long " "const char *name, int name_sz, int flags, u64 *res" [] {
+            179 kallsyms_lookup_name = per_cpu::kallsyms_lookup_name, "long " "const char *name, int name_sz, int flags, u64 *res" [] {
                 (PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything,
                     PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
                     [] for [SYSCALL]; }
-            180 find_vma = none,
+            180 find_vma = kernel::find_vma,
                 "long " "struct task_struct *task, u64 addr, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] {
                 (PtrToBtfId(task_struct), Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
