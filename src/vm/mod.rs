@@ -24,4 +24,4 @@ pub use handle::{MapHandle, ProgramHandle};
 pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{AddMapError, Current, Machine};
 pub use outcome::{Outcome, Output, Run};
-pub use world::{Clock, Random, Task, UserMemory, World};
+pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};

@@ -19,6 +19,7 @@ pub(super) mod probe;
 mod redirect;
 pub(super) mod skb;
 mod socket;
+mod stack;
 mod string;
 mod task;
 #[cfg(test)]
