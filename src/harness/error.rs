@@ -9,7 +9,7 @@ use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
-use crate::vm::{AddMapError, CpuError, Fault, KernelError};
+use crate::vm::{AddMapError, CpuError, Fault, InjectError, KernelError};
 
 /// The result of what a test does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,9 +55,15 @@ pub enum Error {
         /// The names there are.
         there: String,
     },
+    /// Calls that can't be made to fail.
+    #[error(transparent)]
+    Inject(#[from] InjectError),
     /// No helper of this name.
     #[error("Linux 6.18 has no helper '{0}'")]
     NoHelper(String),
+    /// No kernel function of this name.
+    #[error("Linux 6.18 has no kernel function '{0}' for programs, and no program calls one")]
+    NoKfunc(String),
     /// A callback that can't be called later, or too many of them.
     #[error("calling back later: {0}")]
     Deferred(String),

@@ -13,6 +13,7 @@ mod cpu;
 mod engine_kind;
 mod error;
 mod fire;
+mod inject;
 mod input;
 mod kernel;
 mod load;

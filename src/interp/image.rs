@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
 use super::native::Native;
-use crate::isa::{Code, DecodeError, Insn};
+use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
 use crate::util::Pc;
 use crate::vm::maps::Kind;
+use crate::util::{Pc, TypeId};
+use crate::vm::kfuncs::Callee;
 use crate::vm::memory::{Address, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 
@@ -24,6 +26,8 @@ pub struct Image {
     arena: Option<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
+    /// The kernel functions that it calls.
+    kfuncs: Vec<((TypeId, i16), Callee)>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
@@ -57,6 +61,7 @@ impl Image {
             let map = machine.map(**map);
             map.is_some_and(|map| matches!(map.kind(), Kind::Arena(_)))
         };
+        let kfuncs = callees(&program, &code);
         Ok(Self {
             lenders: Lenders::of(&code),
             code,
@@ -64,6 +69,7 @@ impl Image {
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
+            kfuncs,
             lowered: None,
             threaded: None,
             native: None,
@@ -182,6 +188,18 @@ impl Image {
         (ours && self.insn(at.offset()).is_some()).then_some(at.offset())
     }
 
+    /// The kernel functions that it calls.
+    pub fn kfuncs(&self) -> impl Iterator<Item = &Callee> {
+        self.kfuncs.iter().map(|(_, callee)| callee)
+    }
+
+    /// The kernel function that a call names.
+    pub(super) fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<&Callee> {
+        let mut known = self.kfuncs.iter();
+        let found = known.find(|(number, _)| *number == (id, fd_index));
+        found.map(|(_, callee)| callee)
+    }
+
     /// Whether the function at a slot lends its frame.
     pub(super) fn lends(&self, at: i64) -> bool {
         u32::try_from(at).map_or(true, |at| self.lenders.lends(Pc(at)))
@@ -197,4 +215,20 @@ impl Image {
         let name = self.frame_names.get(after.saturating_sub(1));
         name.cloned().unwrap_or_else(|| "stack".into())
     }
+}
+
+/// The kernel functions that a program calls, each once.
+fn callees(program: &Program, code: &Code) -> Vec<((TypeId, i16), Callee)> {
+    let mut found: Vec<((TypeId, i16), Callee)> = Vec::new();
+    for (_, insn) in code.iter() {
+        let Ok(Insn::Call(CallTarget::Kfunc { id, fd_index })) = insn else {
+            continue;
+        };
+        if found.iter().any(|(known, _)| *known == (id, fd_index)) {
+            continue;
+        }
+        let callee = Callee::of(program, id, fd_index);
+        found.extend(callee.map(|callee| ((id, fd_index), callee)));
+    }
+    found
 }

@@ -70,9 +70,23 @@ pub enum FaultKind {
         /// What is wrong.
         problem: HelperProblem,
     },
-    /// A kernel function that is not there.
-    #[error("the kernel function with BTF id {0} has no implementation here")]
-    Kfunc(TypeId),
+    /// A kernel function can't do what it was asked.
+    #[error("kernel function {name}: {problem}")]
+    Kfunc {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: HelperProblem,
+    },
+    /// A kernel function whose name is not known.
+    #[error(
+        "the kernel function with BTF id {0} has no name here: \
+         the program comes without the BTF of the kernel or module that it is in"
+    )]
+    UnknownKfunc(TypeId),
+    /// The program threw, and nothing was around that could have ended.
+    #[error("bpf_throw({0:#x}) in a program that has no main function around it")]
+    Thrown(u64),
     /// The instruction was poisoned: its CO-RE relocation had no target.
     #[error(
         "the instruction is poisoned: the kernel types in use have no `{0}`; \
@@ -99,6 +113,12 @@ pub enum HelperProblem {
          `vm.mock_helper(\"{0}\", |call| Ok(0))`"
     )]
     Missing(&'static str),
+    /// The same for a kernel function.
+    #[error(
+        "no implementation here; supply one: \
+         `vm.mock_kfunc(\"{0}\", |call| Ok(0))`"
+    )]
+    MissingKfunc(String),
     /// There is no such helper.
     #[error("Linux 6.18 has helpers 1 to 211 only")]
     Unknown,
@@ -149,6 +169,9 @@ pub enum HelperProblem {
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
+    /// The program ends here (`bpf_throw`), with this cookie.
+    #[error("bpf_throw({0:#x})")]
+    Thrown(u64),
     /// A function that the helper called back stopped.
     #[error("in its callback: {0}")]
     Callback(Box<Fault>),

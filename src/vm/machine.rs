@@ -14,6 +14,8 @@ use super::events::Placed;
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
+use super::inject::Injections;
+use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
@@ -36,6 +38,8 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
+    /// Calls that are to fail.
+    pub injections: Injections,
     /// Memory that helpers lent to a program: ring-buffer records, the last one last.
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
@@ -46,6 +50,10 @@ pub struct Machine {
     pub(super) running: Option<u64>,
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
+    /// What kernel functions keep.
+    pub(super) kfuncs: kfuncs::State,
+    /// What `bpf_get_current_task` returns, once it was asked for.
+    task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
     seat: Seat,
@@ -110,11 +118,14 @@ impl Machine {
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
+            injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
+            kfuncs: kfuncs::State::default(),
+            task: None,
             outputs: Vec::new(),
             current: None,
         }
@@ -139,11 +150,14 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
+            injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
             deferred: self.deferred.clone(),
             running: None,
             probed: Probed::default(),
+            kfuncs: self.kfuncs.fork(),
+            task: self.task,
             outputs: Vec::new(),
             current: None,
         })
@@ -367,11 +381,13 @@ impl Machine {
     }
 
     /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded: the verifier lets no program end with any.
+    /// discarded, and what else the one that runs now has to give back: the verifier
+    /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
         let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
         addresses.sort_unstable();
-        addresses.into_iter().map(|address| self.pointer(address))
+        let records = addresses.into_iter().map(|address| self.pointer(address));
+        records.chain(self.still_held())
     }
 
     /// The address of the current task's `struct task_struct`.
@@ -392,6 +408,7 @@ impl Machine {
 
     /// A program of this type begins to run on an event.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+        self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
     }
 
@@ -400,6 +417,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_held();
         self.current.take().map(|current| current.placed)
     }
 
@@ -451,6 +469,11 @@ impl Machine {
     /// are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
         self.mocks.insert(helper, Arc::new(Mutex::new(body)));
+    }
+
+    /// The same for a kernel function.
+    pub fn mock_kfunc(&mut self, name: &str, body: Mock) {
+        self.kfuncs.mock(name, body);
     }
 
     /// Whether a test put a function in place of some helper's body.

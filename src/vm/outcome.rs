@@ -1,6 +1,7 @@
 //! What came of an event.
 
 use super::fault::Fault;
+use super::inject::Injected;
 use super::memory::Pointer;
 use crate::util::Errno;
 
@@ -30,9 +31,12 @@ pub struct Outcome {
     /// is told as the fault that it would be elsewhere; at most 16 are kept.
     pub probed: Vec<Fault>,
     /// Ring-buffer records that programs reserved and neither submitted nor
-    /// discarded: the verifier rejects such a program, and later records wait
-    /// behind them.
+    /// discarded, so that later records wait behind them; objects, iterators and
+    /// sections that they did not give back or leave. The verifier rejects such a
+    /// program.
     pub unreleased: Vec<Pointer>,
+    /// Calls that failed because the test wanted them to, in order.
+    pub injected: Vec<Injected>,
 }
 
 /// One program's part in an event.

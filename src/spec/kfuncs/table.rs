@@ -26,7 +26,7 @@ macro_rules! for_each_kfunc {
     ($macro:ident) => {
         $macro! {
             for COMMON {
-                __bpf_trap = none, "void " "void" [];
+                __bpf_trap = exception::trap, "void " "void" [];
                 bpf_arena_alloc_pages = none,
                     "void *" "void *p__map, void *addr__ign, u32 page_cnt, int node_id, u64 flags"
                     [TRUSTED_ARGS SLEEPABLE ARENA_RET ARENA_ARG2];
@@ -35,9 +35,9 @@ macro_rules! for_each_kfunc {
                 bpf_arena_reserve_pages = none,
                     "int " "void *p__map, void *ptr__ign, u32 page_cnt" [TRUSTED_ARGS SLEEPABLE ARENA_ARG2];
                 bpf_cast_to_kern_ctx = none, "void *" "void *obj" [FASTCALL];
-                bpf_copy_from_user_str = none,
+                bpf_copy_from_user_str = user::copy_from_user_str,
                     "int " "void *dst, u32 dst__sz, const void *unsafe_ptr__ign, u64 flags" [SLEEPABLE];
-                bpf_copy_from_user_task_str = none,
+                bpf_copy_from_user_task_str = user::copy_from_user_task_str,
                     "int " "void *dst, u32 dst__sz, const void *unsafe_ptr__ign, struct task_struct *tsk, u64 flags"
                     [SLEEPABLE];
                 bpf_dynptr_adjust = none, "int " "const struct bpf_dynptr *p, u32 start, u32 end" [];
@@ -56,10 +56,10 @@ macro_rules! for_each_kfunc {
                     "void *" "const struct bpf_dynptr *p, u32 offset, void *buffer__opt, u32 buffer__szk"
                     [RET_NULL];
                 bpf_get_kmem_cache = none, "struct kmem_cache *" "u64 addr" [];
-                bpf_iter_bits_destroy = none, "void " "struct bpf_iter_bits *it" [ITER_DESTROY];
-                bpf_iter_bits_new = none,
+                bpf_iter_bits_destroy = iterator::bits_destroy, "void " "struct bpf_iter_bits *it" [ITER_DESTROY];
+                bpf_iter_bits_new = iterator::bits_new,
                     "int " "struct bpf_iter_bits *it, const u64 *unsafe_ptr__ign, u32 nr_words" [ITER_NEW];
-                bpf_iter_bits_next = none, "int *" "struct bpf_iter_bits *it" [RET_NULL ITER_NEXT];
+                bpf_iter_bits_next = iterator::bits_next, "int *" "struct bpf_iter_bits *it" [RET_NULL ITER_NEXT];
                 bpf_iter_css_destroy = none, "void " "struct bpf_iter_css *it" [ITER_DESTROY];
                 bpf_iter_css_new = none,
                     "int " "struct bpf_iter_css *it, struct cgroup_subsys_state *start, unsigned int flags"
@@ -77,9 +77,10 @@ macro_rules! for_each_kfunc {
                 bpf_iter_kmem_cache_new = none, "int " "struct bpf_iter_kmem_cache *it" [SLEEPABLE ITER_NEW];
                 bpf_iter_kmem_cache_next = none,
                     "struct kmem_cache *" "struct bpf_iter_kmem_cache *it" [RET_NULL SLEEPABLE ITER_NEXT];
-                bpf_iter_num_destroy = none, "void " "struct bpf_iter_num *it" [ITER_DESTROY];
-                bpf_iter_num_new = none, "int " "struct bpf_iter_num *it, int start, int end" [ITER_NEW];
-                bpf_iter_num_next = none, "int *" "struct bpf_iter_num *it" [RET_NULL ITER_NEXT];
+                bpf_iter_num_destroy = iterator::num_destroy, "void " "struct bpf_iter_num *it" [ITER_DESTROY];
+                bpf_iter_num_new = iterator::num_new,
+                    "int " "struct bpf_iter_num *it, int start, int end" [ITER_NEW];
+                bpf_iter_num_next = iterator::num_next, "int *" "struct bpf_iter_num *it" [RET_NULL ITER_NEXT];
                 bpf_iter_task_destroy = none, "void " "struct bpf_iter_task *it" [ITER_DESTROY];
                 bpf_iter_task_new = none,
                     "int " "struct bpf_iter_task *it, struct task_struct *task__nullable, unsigned int flags"
@@ -90,35 +91,36 @@ macro_rules! for_each_kfunc {
                     "int " "struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr" [RCU ITER_NEW];
                 bpf_iter_task_vma_next = none,
                     "struct vm_area_struct *" "struct bpf_iter_task_vma *it" [RET_NULL ITER_NEXT];
-                bpf_local_irq_restore = none, "void " "long unsigned int *flags__irq_flag" [];
-                bpf_local_irq_save = none, "void " "long unsigned int *flags__irq_flag" [];
-                bpf_map_sum_elem_count = none, "s64 " "const struct bpf_map *map" [TRUSTED_ARGS];
-                bpf_preempt_disable = none, "void " "void" [];
-                bpf_preempt_enable = none, "void " "void" [];
-                bpf_rcu_read_lock = none, "void " "void" [];
-                bpf_rcu_read_unlock = none, "void " "void" [];
-                bpf_rdonly_cast = none, "void *" "const void *obj__ign, u32 btf_id__k" [FASTCALL];
-                bpf_res_spin_lock = none, "int " "struct bpf_res_spin_lock *lock" [RET_NULL];
-                bpf_res_spin_lock_irqsave = none,
+                bpf_local_irq_restore = critical::local_irq_restore,
+                    "void " "long unsigned int *flags__irq_flag" [];
+                bpf_local_irq_save = critical::local_irq_save, "void " "long unsigned int *flags__irq_flag" [];
+                bpf_map_sum_elem_count = map::sum_elem_count, "s64 " "const struct bpf_map *map" [TRUSTED_ARGS];
+                bpf_preempt_disable = critical::preempt_disable, "void " "void" [];
+                bpf_preempt_enable = critical::preempt_enable, "void " "void" [];
+                bpf_rcu_read_lock = critical::rcu_read_lock, "void " "void" [];
+                bpf_rcu_read_unlock = critical::rcu_read_unlock, "void " "void" [];
+                bpf_rdonly_cast = map::rdonly_cast, "void *" "const void *obj__ign, u32 btf_id__k" [FASTCALL];
+                bpf_res_spin_lock = lock::res_spin_lock, "int " "struct bpf_res_spin_lock *lock" [RET_NULL];
+                bpf_res_spin_lock_irqsave = lock::res_spin_lock_irqsave,
                     "int " "struct bpf_res_spin_lock *lock, long unsigned int *flags__irq_flag" [RET_NULL];
-                bpf_res_spin_unlock = none, "void " "struct bpf_res_spin_lock *lock" [];
-                bpf_res_spin_unlock_irqrestore = none,
+                bpf_res_spin_unlock = lock::res_spin_unlock, "void " "struct bpf_res_spin_lock *lock" [];
+                bpf_res_spin_unlock_irqrestore = lock::res_spin_unlock_irqrestore,
                     "void " "struct bpf_res_spin_lock *lock, long unsigned int *flags__irq_flag" [];
-                bpf_strcasecmp = none, "int " "const char *s1__ign, const char *s2__ign" [];
-                bpf_strchr = none, "int " "const char *s__ign, char c" [];
-                bpf_strchrnul = none, "int " "const char *s__ign, char c" [];
-                bpf_strcmp = none, "int " "const char *s1__ign, const char *s2__ign" [];
-                bpf_strcspn = none, "int " "const char *s__ign, const char *reject__ign" [];
+                bpf_strcasecmp = string::strcasecmp, "int " "const char *s1__ign, const char *s2__ign" [];
+                bpf_strchr = string::strchr, "int " "const char *s__ign, char c" [];
+                bpf_strchrnul = string::strchrnul, "int " "const char *s__ign, char c" [];
+                bpf_strcmp = string::strcmp, "int " "const char *s1__ign, const char *s2__ign" [];
+                bpf_strcspn = string::strcspn, "int " "const char *s__ign, const char *reject__ign" [];
                 bpf_stream_vprintk_impl = none,
                     "int " "int stream_id, const char *fmt__str, const void *args, u32 len__sz, void *aux__prog"
                     [TRUSTED_ARGS];
-                bpf_strlen = none, "int " "const char *s__ign" [];
-                bpf_strnchr = none, "int " "const char *s__ign, size_t count, char c" [];
-                bpf_strnlen = none, "int " "const char *s__ign, size_t count" [];
-                bpf_strnstr = none, "int " "const char *s1__ign, const char *s2__ign, size_t len" [];
-                bpf_strrchr = none, "int " "const char *s__ign, int c" [];
-                bpf_strspn = none, "int " "const char *s__ign, const char *accept__ign" [];
-                bpf_strstr = none, "int " "const char *s1__ign, const char *s2__ign" [];
+                bpf_strlen = string::strlen, "int " "const char *s__ign" [];
+                bpf_strnchr = string::strnchr, "int " "const char *s__ign, size_t count, char c" [];
+                bpf_strnlen = string::strnlen, "int " "const char *s__ign, size_t count" [];
+                bpf_strnstr = string::strnstr, "int " "const char *s1__ign, const char *s2__ign, size_t len" [];
+                bpf_strrchr = string::strrchr, "int " "const char *s__ign, int c" [];
+                bpf_strspn = string::strspn, "int " "const char *s__ign, const char *accept__ign" [];
+                bpf_strstr = string::strstr, "int " "const char *s1__ign, const char *s2__ign" [];
                 bpf_task_work_schedule_resume_impl = none,
                     "int " "struct task_struct *task, struct bpf_task_work *tw, void *map__map, bpf_task_work_callback_t callback, void *aux__prog"
                     [TRUSTED_ARGS];
@@ -167,30 +169,35 @@ macro_rules! for_each_kfunc {
                     "struct cgroup *" "struct cgroup *cgrp, int level" [ACQUIRE RET_NULL RCU];
                 bpf_cgroup_from_id = none, "struct cgroup *" "u64 cgid" [ACQUIRE RET_NULL];
                 bpf_cgroup_release = none, "void " "struct cgroup *cgrp" [RELEASE];
-                bpf_list_back = none, "struct bpf_list_node *" "struct bpf_list_head *head" [RET_NULL];
-                bpf_list_front = none, "struct bpf_list_node *" "struct bpf_list_head *head" [RET_NULL];
-                bpf_list_pop_back = none, "struct bpf_list_node *" "struct bpf_list_head *head" [ACQUIRE RET_NULL];
-                bpf_list_pop_front = none, "struct bpf_list_node *" "struct bpf_list_head *head" [ACQUIRE RET_NULL];
-                bpf_list_push_back_impl = none,
+                bpf_list_back = list::back, "struct bpf_list_node *" "struct bpf_list_head *head" [RET_NULL];
+                bpf_list_front = list::front, "struct bpf_list_node *" "struct bpf_list_head *head" [RET_NULL];
+                bpf_list_pop_back = list::pop_back,
+                    "struct bpf_list_node *" "struct bpf_list_head *head" [ACQUIRE RET_NULL];
+                bpf_list_pop_front = list::pop_front,
+                    "struct bpf_list_node *" "struct bpf_list_head *head" [ACQUIRE RET_NULL];
+                bpf_list_push_back_impl = list::push_back,
                     "int " "struct bpf_list_head *head, struct bpf_list_node *node, void *meta__ign, u64 off" [];
-                bpf_list_push_front_impl = none,
+                bpf_list_push_front_impl = list::push_front,
                     "int " "struct bpf_list_head *head, struct bpf_list_node *node, void *meta__ign, u64 off" [];
-                bpf_obj_drop_impl = none, "void " "void *p__alloc, void *meta__ign" [RELEASE];
-                bpf_obj_new_impl = none, "void *" "u64 local_type_id__k, void *meta__ign" [ACQUIRE RET_NULL];
-                bpf_percpu_obj_drop_impl = none, "void " "void *p__alloc, void *meta__ign" [RELEASE];
-                bpf_percpu_obj_new_impl = none, "void *" "u64 local_type_id__k, void *meta__ign" [ACQUIRE RET_NULL];
-                bpf_rbtree_add_impl = none,
+                bpf_obj_drop_impl = object::obj_drop, "void " "void *p__alloc, void *meta__ign" [RELEASE];
+                bpf_obj_new_impl = object::obj_new,
+                    "void *" "u64 local_type_id__k, void *meta__ign" [ACQUIRE RET_NULL];
+                bpf_percpu_obj_drop_impl = object::percpu_obj_drop,
+                    "void " "void *p__alloc, void *meta__ign" [RELEASE];
+                bpf_percpu_obj_new_impl = object::percpu_obj_new,
+                    "void *" "u64 local_type_id__k, void *meta__ign" [ACQUIRE RET_NULL];
+                bpf_rbtree_add_impl = rbtree::add,
                     "int " "struct bpf_rb_root *root, struct bpf_rb_node *node, bool (*less)(struct bpf_rb_node *, const struct bpf_rb_node *), void *meta__ign, u64 off"
                     [];
-                bpf_rbtree_first = none, "struct bpf_rb_node *" "struct bpf_rb_root *root" [RET_NULL];
-                bpf_rbtree_left = none,
+                bpf_rbtree_first = rbtree::first, "struct bpf_rb_node *" "struct bpf_rb_root *root" [RET_NULL];
+                bpf_rbtree_left = rbtree::left,
                     "struct bpf_rb_node *" "struct bpf_rb_root *root, struct bpf_rb_node *node" [RET_NULL];
-                bpf_rbtree_remove = none,
+                bpf_rbtree_remove = rbtree::remove,
                     "struct bpf_rb_node *" "struct bpf_rb_root *root, struct bpf_rb_node *node" [ACQUIRE RET_NULL];
-                bpf_rbtree_right = none,
+                bpf_rbtree_right = rbtree::right,
                     "struct bpf_rb_node *" "struct bpf_rb_root *root, struct bpf_rb_node *node" [RET_NULL];
-                bpf_rbtree_root = none, "struct bpf_rb_node *" "struct bpf_rb_root *root" [RET_NULL];
-                bpf_refcount_acquire_impl = none,
+                bpf_rbtree_root = rbtree::top, "struct bpf_rb_node *" "struct bpf_rb_root *root" [RET_NULL];
+                bpf_refcount_acquire_impl = object::refcount_acquire,
                     "void *" "void *p__refcounted_kptr, void *meta__ign" [ACQUIRE RET_NULL RCU];
                 bpf_send_signal_task = none,
                     "int " "struct task_struct *task, int sig, enum pid_type type, u64 value" [TRUSTED_ARGS];
@@ -201,7 +208,7 @@ macro_rules! for_each_kfunc {
                     "struct cgroup *" "struct task_struct *task, int hierarchy_id" [ACQUIRE RET_NULL RCU];
                 bpf_task_release = none, "void " "struct task_struct *p" [RELEASE];
                 bpf_task_under_cgroup = none, "long int " "struct task_struct *task, struct cgroup *ancestor" [RCU];
-                bpf_throw = none, "void " "u64 cookie" [];
+                bpf_throw = exception::throw, "void " "u64 cookie" [];
             }
             for GENERIC_KEYS {
                 bpf_key_put = none, "void " "struct bpf_key *bkey" [RELEASE];
@@ -214,37 +221,44 @@ macro_rules! for_each_kfunc {
                     [SLEEPABLE];
             }
             for CPUMASK {
-                bpf_cpumask_acquire = none,
+                bpf_cpumask_acquire = cpumask::acquire,
                     "struct bpf_cpumask *" "struct bpf_cpumask *cpumask" [ACQUIRE TRUSTED_ARGS];
-                bpf_cpumask_and = none,
+                bpf_cpumask_and = cpumask::and,
                     "bool " "struct bpf_cpumask *dst, const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_any_and_distribute = none,
+                bpf_cpumask_any_and_distribute = cpumask::any_and_distribute,
                     "u32 " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_any_distribute = none, "u32 " "const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_clear = none, "void " "struct bpf_cpumask *cpumask" [RCU];
-                bpf_cpumask_clear_cpu = none, "void " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
-                bpf_cpumask_copy = none, "void " "struct bpf_cpumask *dst, const struct cpumask *src" [RCU];
-                bpf_cpumask_create = none, "struct bpf_cpumask *" "void" [ACQUIRE RET_NULL];
-                bpf_cpumask_empty = none, "bool " "const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_equal = none, "bool " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_first = none, "u32 " "const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_first_and = none, "u32 " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_first_zero = none, "u32 " "const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_full = none, "bool " "const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_intersects = none,
+                bpf_cpumask_any_distribute = cpumask::any_distribute, "u32 " "const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_clear = cpumask::clear, "void " "struct bpf_cpumask *cpumask" [RCU];
+                bpf_cpumask_clear_cpu = cpumask::clear_cpu, "void " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
+                bpf_cpumask_copy = cpumask::copy,
+                    "void " "struct bpf_cpumask *dst, const struct cpumask *src" [RCU];
+                bpf_cpumask_create = cpumask::create, "struct bpf_cpumask *" "void" [ACQUIRE RET_NULL];
+                bpf_cpumask_empty = cpumask::empty, "bool " "const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_equal = cpumask::equal,
                     "bool " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_or = none,
+                bpf_cpumask_first = cpumask::first, "u32 " "const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_first_and = cpumask::first_and,
+                    "u32 " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
+                bpf_cpumask_first_zero = cpumask::first_zero, "u32 " "const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_full = cpumask::is_full, "bool " "const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_intersects = cpumask::intersects,
+                    "bool " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
+                bpf_cpumask_or = cpumask::or,
                     "void " "struct bpf_cpumask *dst, const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_populate = none, "int " "struct cpumask *cpumask, void *src, size_t src__sz" [RCU];
-                bpf_cpumask_release = none, "void " "struct bpf_cpumask *cpumask" [RELEASE];
-                bpf_cpumask_set_cpu = none, "void " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
-                bpf_cpumask_setall = none, "void " "struct bpf_cpumask *cpumask" [RCU];
-                bpf_cpumask_subset = none, "bool " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
-                bpf_cpumask_test_and_clear_cpu = none, "bool " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
-                bpf_cpumask_test_and_set_cpu = none, "bool " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
-                bpf_cpumask_test_cpu = none, "bool " "u32 cpu, const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_weight = none, "u32 " "const struct cpumask *cpumask" [RCU];
-                bpf_cpumask_xor = none,
+                bpf_cpumask_populate = cpumask::populate,
+                    "int " "struct cpumask *cpumask, void *src, size_t src__sz" [RCU];
+                bpf_cpumask_release = cpumask::release, "void " "struct bpf_cpumask *cpumask" [RELEASE];
+                bpf_cpumask_set_cpu = cpumask::set_cpu, "void " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
+                bpf_cpumask_setall = cpumask::setall, "void " "struct bpf_cpumask *cpumask" [RCU];
+                bpf_cpumask_subset = cpumask::subset,
+                    "bool " "const struct cpumask *src1, const struct cpumask *src2" [RCU];
+                bpf_cpumask_test_and_clear_cpu = cpumask::clear_cpu,
+                    "bool " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
+                bpf_cpumask_test_and_set_cpu = cpumask::set_cpu,
+                    "bool " "u32 cpu, struct bpf_cpumask *cpumask" [RCU];
+                bpf_cpumask_test_cpu = cpumask::test_cpu, "bool " "u32 cpu, const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_weight = cpumask::weight, "u32 " "const struct cpumask *cpumask" [RCU];
+                bpf_cpumask_xor = cpumask::xor,
                     "void " "struct bpf_cpumask *dst, const struct cpumask *src1, const struct cpumask *src2" [RCU];
             }
             for CRYPTO_CONTEXT {

@@ -9,6 +9,7 @@ use super::super::handle::MapHandle;
 use super::super::machine::Machine;
 use super::super::maps::Map;
 use super::super::memory::AccessKind;
+use crate::program::Program;
 
 /// Bytes that were copied out of memory; few of them cost no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
@@ -39,6 +40,11 @@ pub trait Callbacks {
         function: u64,
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>>;
+
+    /// The program that runs, where the engine knows it.
+    fn program(&self) -> Option<&Arc<Program>> {
+        None
+    }
 }
 
 impl Call<'_> {
