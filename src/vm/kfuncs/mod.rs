@@ -8,8 +8,10 @@
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
 mod callee;
-mod critical;
 mod cpumask;
+mod critical;
+mod dynptr;
+mod dynptr_probe;
 mod exception;
 mod fields;
 mod graph;
@@ -24,6 +26,7 @@ mod red_black;
 mod state;
 mod string;
 mod user;
+mod work;
 
 use std::sync::PoisonError;
 
