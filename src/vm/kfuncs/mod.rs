@@ -10,6 +10,8 @@
 mod callee;
 mod cpumask;
 mod critical;
+mod dynptr;
+mod dynptr_probe;
 mod exception;
 mod fields;
 mod graph;
@@ -24,6 +26,7 @@ mod red_black;
 mod state;
 mod string;
 mod user;
+mod work;
 
 use std::sync::PoisonError;
 
