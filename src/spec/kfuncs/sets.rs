@@ -51,10 +51,9 @@ impl Hooks {
             ProgType::Xdp => Self::XDP,
             ProgType::SchedCls => Self::TC,
             ProgType::StructOps => Self::STRUCT_OPS,
-            ProgType::Tracing
-            | ProgType::Tracepoint
-            | ProgType::PerfEvent
-            | ProgType::Lsm => Self::TRACING,
+            ProgType::Tracing | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::Lsm => {
+                Self::TRACING
+            }
             ProgType::Syscall => Self::SYSCALL,
             ProgType::CgroupSkb
             | ProgType::CgroupSock

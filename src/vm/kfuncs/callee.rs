@@ -27,7 +27,10 @@ impl Callee {
             let result = prototype.target_id()?;
             btf.size_of(result).ok()
         });
-        Some(Self::new(essential_name(function.name()), result.unwrap_or(8)))
+        Some(Self::new(
+            essential_name(function.name()),
+            result.unwrap_or(8),
+        ))
     }
 
     /// A function of this name whose result has this many bytes.

@@ -18,13 +18,21 @@ const DEFAULT_SIZE: u32 = 1024;
 fn read(call: &Call<'_>, arg: usize) -> std::result::Result<Bits, HelperProblem> {
     let cpus = call.machine.world.cpus();
     let mut bytes = vec![0; cpus.div_ceil(64) as usize * 8];
-    if call.machine.space.probe(call.arg(arg), &mut bytes).is_none() {
+    if call
+        .machine
+        .space
+        .probe(call.arg(arg), &mut bytes)
+        .is_none()
+    {
         call.read(arg, bytes.len())?;
         return Err(call.wrong(arg, "a struct cpumask"));
     }
     let (words, _) = bytes.as_chunks();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    Ok(words.zip(full(cpus)).map(|(word, full)| word & full).collect())
+    Ok(words
+        .zip(full(cpus))
+        .map(|(word, full)| word & full)
+        .collect())
 }
 
 fn write(call: &mut Call<'_>, arg: usize, bits: &[u64]) -> Result {
@@ -66,7 +74,13 @@ pub(super) fn create(call: &mut Call<'_>) -> Result {
         offset: size,
     };
     let fields = [count].into();
-    allocate(call.machine, "bpf_cpumask", size as usize + 8, fields, false)
+    allocate(
+        call.machine,
+        "bpf_cpumask",
+        size as usize + 8,
+        fields,
+        false,
+    )
 }
 
 pub(super) fn acquire(call: &mut Call<'_>) -> Result {
@@ -238,6 +252,9 @@ pub(super) fn populate(call: &mut Call<'_>) -> Result {
     bytes.resize(cpus.div_ceil(64) as usize * 8, 0);
     let (words, _) = bytes.as_chunks();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let bits: Bits = words.zip(full(cpus)).map(|(word, full)| word & full).collect();
+    let bits: Bits = words
+        .zip(full(cpus))
+        .map(|(word, full)| word & full)
+        .collect();
     write(call, 1, &bits)
 }

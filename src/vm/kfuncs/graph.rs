@@ -73,16 +73,14 @@ pub(super) fn object_of(
         let mut nodes = object.fields.iter().filter(|field| field.kind == kind);
         nodes.any(|field| u64::from(field.offset) == offset)
     });
-    object.map(|(start, _)| start).ok_or_else(|| call.wrong(arg, wanted))
+    object
+        .map(|(start, _)| start)
+        .ok_or_else(|| call.wrong(arg, wanted))
 }
 
 /// Takes a node out of the program's hands to put it into a graph. One that is in a graph
 /// already is dropped (`false`): the program gave its reference away.
-pub(super) fn take_in(
-    call: &mut Call<'_>,
-    object: u64,
-    owner: u64,
-) -> Result<bool, HelperProblem> {
+pub(super) fn take_in(call: &mut Call<'_>, object: u64, owner: u64) -> Result<bool, HelperProblem> {
     call.machine.release(2, object)?;
     let poison = |old: u64| if old == 0 { POISON } else { old };
     let old = call.machine.space.update(owner, 8, poison);

@@ -114,7 +114,10 @@ impl Machine {
             let at = self.pointer(*at);
             named(format!("state of interrupts saved at {at}"))
         });
-        references.chain(iterators).chain(sections).chain(interrupts)
+        references
+            .chain(iterators)
+            .chain(sections)
+            .chain(interrupts)
     }
 
     /// The program has ended: nothing is held any more. What it had references to, loses

@@ -154,7 +154,11 @@ pub(super) fn bits_next(call: &mut Call<'_>) -> Result {
     let Iterator::Bits { words, next } = under_way(call, "bits")? else {
         return Ok(0);
     };
-    let is_set = |bit: &usize| words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1);
+    let is_set = |bit: &usize| {
+        words
+            .get(bit / 64)
+            .is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    };
     let Some(bit) = (*next..words.len() * 64).find(is_set) else {
         *next = words.len() * 64;
         return Ok(0);

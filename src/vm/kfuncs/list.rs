@@ -86,7 +86,10 @@ fn pop(call: &mut Call<'_>, direction: u64) -> Result {
     if load(machine, node.wrapping_add(OWNER))? != call.args[0] {
         return Ok(0);
     }
-    let (before, after) = (load(machine, node.wrapping_add(PREV))?, next(machine, node)?);
+    let (before, after) = (
+        load(machine, node.wrapping_add(PREV))?,
+        next(machine, node)?,
+    );
     link(machine, before, after)?;
     link(machine, node, node)?;
     store(machine, node.wrapping_add(OWNER), 0)?;

@@ -8,8 +8,8 @@
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
 mod callee;
-mod critical;
 mod cpumask;
+mod critical;
 mod exception;
 mod fields;
 mod graph;

@@ -66,7 +66,11 @@ pub(super) fn allocate(
     fields: Arc<[Field]>,
     per_cpu: bool,
 ) -> Result {
-    let copies = if per_cpu { machine.world.cpus() as usize } else { 1 };
+    let copies = if per_cpu {
+        machine.world.cpus() as usize
+    } else {
+        1
+    };
     let bytes = SharedBytes::zeroed(stride(size).saturating_mul(copies));
     let window = 0..if per_cpu { bytes.len() } else { size };
     let region = Region::window(object_name(name), Arc::new(bytes), window);
@@ -175,7 +179,11 @@ pub fn drop_object(machine: &mut Machine, at: u64) -> std::result::Result<bool, 
                 continue;
             }
         }
-        let copies = if object.per_cpu { machine.world.cpus() } else { 1 };
+        let copies = if object.per_cpu {
+            machine.world.cpus()
+        } else {
+            1
+        };
         for copy in 0..u64::from(copies) {
             let part = at.wrapping_add(copy * stride(object.size) as u64);
             left.extend(owned(machine, &object.fields, part)?);

@@ -186,7 +186,10 @@ impl Tree<'_> {
             let next = self.successor(node)?;
             store(self.machine, self.root.wrapping_add(LEFTMOST), next)?;
         }
-        let (left, right) = (self.child(node, Side::Left)?, self.child(node, Side::Right)?);
+        let (left, right) = (
+            self.child(node, Side::Left)?,
+            self.child(node, Side::Right)?,
+        );
         let parent = self.parent(node)?;
         let black = self.is_black(node)?;
         if left == 0 || right == 0 {

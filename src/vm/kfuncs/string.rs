@@ -36,7 +36,11 @@ impl Text<'_> {
                 return Ok(index);
             }
         }
-        if limit < MAX { Ok(limit) } else { Err(Errno::E2BIG) }
+        if limit < MAX {
+            Ok(limit)
+        } else {
+            Err(Errno::E2BIG)
+        }
     }
 
     /// Whether the string has a byte before its end.
