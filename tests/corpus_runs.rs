@@ -67,7 +67,7 @@ fn missing(fault: &Fault) -> Verdict {
             ..
         } => Verdict::Missing(fault.kind.to_string()),
         FaultKind::Helper {
-            problem: HelperProblem::Missing(_) | HelperProblem::MapMissing { .. },
+            problem: HelperProblem::Missing(_),
             ..
         } => Verdict::Missing(fault.kind.to_string()),
         FaultKind::Access(access) => match access.pointer {

@@ -31,6 +31,8 @@ impl<'v> Scene<'v> {
         }
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.stale.append(&mut machine.space.take_stale());
+        outcome.probed.append(&mut machine.take_probed());
+        outcome.injected.append(&mut machine.injections.take());
         outcome.unreleased = machine.unreleased().collect();
     }
 }
@@ -42,6 +44,8 @@ impl Drop for Scene<'_> {
             placed.remove(&mut machine.space);
         }
         drop(machine.take_outputs());
+        drop(machine.injections.take());
         drop(machine.space.take_stale());
+        drop(machine.take_probed());
     }
 }

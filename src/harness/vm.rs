@@ -178,9 +178,11 @@ impl Vm {
         self
     }
 
-    /// Lays events out by these types of a kernel; without it, by the BTF that
-    /// the objects were relocated for, or their own.
+    /// Lays events out, and makes objects of the kernel, by these types of a kernel;
+    /// without it, by the BTF that the objects were relocated for, or their own.
     pub fn set_kernel_btf(&mut self, btf: Btf) -> &mut Self {
+        let kernel = self.machine.world.kernel_memory();
+        kernel.set_kernel_types(btf.clone());
         self.kernel_btf = Some(btf);
         self
     }

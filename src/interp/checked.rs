@@ -68,6 +68,29 @@ impl Checked {
         start(frames, machine, images, entry, args, budget, None)
     }
 
+    /// Runs the function of `entry` that a register points to, as the kernel calls one
+    /// back when no program runs: a timer's.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), and where that is no function of this program.
+    pub fn call_back(
+        &mut self,
+        machine: &mut Machine,
+        images: &[Arc<Image>],
+        entry: &Image,
+        function: u64,
+        args: [u64; 5],
+        budget: Budget,
+    ) -> Result<Finished, Box<Fault>> {
+        let Some(at) = entry.function_at(function) else {
+            let nowhere = FaultKind::NoFunction(machine.pointer(function));
+            return Err(entry.fault(Pc(0), nowhere));
+        };
+        let frames = self.frames(machine, entry)?;
+        let run = Run::new(frames, images, entry, budget, None);
+        run.finish(machine, at, args)
+    }
+
     /// The same with someone who watches.
     ///
     /// # Errors
@@ -106,24 +129,7 @@ pub(super) fn start<'a>(
     budget: Budget,
     watch: Option<&'a mut (dyn Watch + 'a)>,
 ) -> Result<Finished, Box<Fault>> {
-    let mut run = Run {
-        watch,
-        images,
-        image: entry,
-        stack,
-        regs: [0; Reg::COUNT],
-        frames: SmallVec::new(),
-        around: 0,
-        budget,
-        executed: 0,
-        tail_calls: 0,
-    };
-    let result = run.enter(machine, 0, 0, args);
-    if result.is_err() {
-        run.stack.renew_all(machine);
-    }
-    let insns = run.executed;
-    result.map(|r0| Finished { r0, insns })
+    Run::new(stack, images, entry, budget, watch).finish(machine, 0, args)
 }
 
 /// A run under way.
@@ -150,6 +156,45 @@ pub(super) enum Next {
     Goto(i64),
     /// The function ends.
     Exit,
+}
+
+impl<'a> Run<'a> {
+    /// A run on these frames, before its first instruction.
+    fn new(
+        stack: &'a mut Frames,
+        images: &'a [Arc<Image>],
+        image: &'a Image,
+        budget: Budget,
+        watch: Option<&'a mut (dyn Watch + 'a)>,
+    ) -> Self {
+        Self {
+            watch,
+            images,
+            image,
+            stack,
+            regs: [0; Reg::COUNT],
+            frames: SmallVec::new(),
+            around: 0,
+            budget,
+            executed: 0,
+            tail_calls: 0,
+        }
+    }
+
+    /// Runs the function at `at` to its end.
+    fn finish(
+        mut self,
+        machine: &mut Machine,
+        at: i64,
+        args: [u64; 5],
+    ) -> Result<Finished, Box<Fault>> {
+        let result = self.enter(machine, 0, at, args);
+        if result.is_err() {
+            self.stack.renew_all(machine);
+        }
+        let insns = self.executed;
+        result.map(|r0| Finished { r0, insns })
+    }
 }
 
 impl Run<'_> {
@@ -479,7 +524,7 @@ impl Run<'_> {
         self.regs[reg.number() as usize] = value;
     }
 
-    fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
+    pub(super) fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
         self.image.fault(pc(at), kind)
     }
 }

@@ -8,6 +8,8 @@ use super::native::Native;
 use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
+use crate::util::Pc;
+use crate::vm::maps::Kind;
 use crate::util::{Pc, TypeId};
 use crate::vm::kfuncs::Callee;
 use crate::vm::memory::{Address, Region, SpaceFull};
@@ -20,6 +22,8 @@ pub struct Image {
     code: Code,
     lenders: Lenders,
     maps: Vec<MapHandle>,
+    /// The arena whose pointers the program casts.
+    arena: Option<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
     /// The kernel functions that it calls.
@@ -27,6 +31,7 @@ pub struct Image {
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
+    probes: bool,
 }
 
 impl Image {
@@ -52,10 +57,15 @@ impl Image {
             frame_names.push(stack_of(&program.name));
         }
         let code = Code::new(&program.insns);
+        let is_arena = |map: &&MapHandle| {
+            let map = machine.map(**map);
+            map.is_some_and(|map| matches!(map.kind(), Kind::Arena(_)))
+        };
         let kfuncs = callees(&program, &code);
         Ok(Self {
             lenders: Lenders::of(&code),
             code,
+            arena: maps.iter().find(is_arena).copied(),
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
@@ -63,6 +73,7 @@ impl Image {
             lowered: None,
             threaded: None,
             native: None,
+            probes: false,
             program,
         })
     }
@@ -74,6 +85,19 @@ impl Image {
             threaded,
             ..self
         }
+    }
+
+    /// Whether a load where nothing is reads as zero, as the kernel's do through pointers
+    /// whose type is known by BTF (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for a
+    /// program of which the verifier does not know which pointers those are.
+    #[must_use]
+    pub fn probing(self, probes: bool) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// Whether a load where nothing is reads as zero.
+    pub(super) const fn probes(&self) -> bool {
+        self.probes
     }
 
     /// Leaves the program to the loop of the fast interpreter.
@@ -115,6 +139,11 @@ impl Image {
         &self.maps
     }
 
+    /// The arena whose pointers the program casts.
+    pub(super) const fn arena(&self) -> Option<MapHandle> {
+        self.arena
+    }
+
     /// The cells of a lowered program, in optimised builds.
     pub(super) const fn threaded(&self) -> Option<&Threaded> {
         self.threaded.as_ref()
@@ -141,6 +170,14 @@ impl Image {
     #[must_use]
     pub fn function_address(&self, at: i64) -> u64 {
         self.functions.plus(at.cast_unsigned())
+    }
+
+    /// The name of the function that a register points to, if it is one of this program.
+    #[must_use]
+    pub fn function_name(&self, register: u64) -> Option<&str> {
+        let at = u32::try_from(self.function_at(register)?).ok()?;
+        let function = self.program.subprogram(Pc(at));
+        Some(function.map_or(&self.program.name, |function| &function.name))
     }
 
     /// The slot of the function that a register points to.

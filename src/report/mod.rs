@@ -5,6 +5,7 @@ mod bench;
 mod datum;
 mod histogram;
 mod histogram_rule;
+mod injected;
 mod inspection;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel_check;
@@ -25,6 +26,7 @@ pub use bench::{BenchRow, BenchTable, ReadyRow};
 pub use datum::{Datum, hex};
 pub use histogram::{Buckets, Histogram, Row};
 pub use histogram_rule::HistogramRule;
+pub use injected::InjectedRow;
 pub use inspection::{
     BtfSummary, ExternSummary, GlobalSummary, Inspection, NoteRow, ProgramSummary, RelocationRow,
 };

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::kernel::KernelError;
 use super::memory::{AccessFault, Pointer, SpaceFull};
 use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
@@ -149,16 +150,6 @@ pub enum HelperProblem {
         /// Its type.
         map_type: MapType,
     },
-    /// A map of a type that programs can't use here.
-    #[error("argument {arg} is map {map}: maps of type {map_type} have no implementation here")]
-    MapMissing {
-        /// The argument, from 1.
-        arg: usize,
-        /// The map's name.
-        map: String,
-        /// Its type.
-        map_type: MapType,
-    },
     /// A map that programs may not write, or not read.
     #[error("argument {arg} is map {map}, which is {rights} for programs")]
     MapRights {
@@ -172,6 +163,9 @@ pub enum HelperProblem {
     /// Too many objects alive.
     #[error("{0}")]
     Space(#[from] SpaceFull),
+    /// An object of the kernel that can't be made or found.
+    #[error("{0}")]
+    Kernel(#[from] Box<KernelError>),
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
@@ -181,6 +175,12 @@ pub enum HelperProblem {
     /// A function that the helper called back stopped.
     #[error("in its callback: {0}")]
     Callback(Box<Fault>),
+}
+
+impl From<KernelError> for HelperProblem {
+    fn from(error: KernelError) -> Self {
+        Self::Kernel(Box::new(error))
+    }
 }
 
 /// A helper's name in C, or its number.

@@ -463,13 +463,13 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, Anything) -> Integer, [] for [SYSCALL]; }
             168 sys_close = none, "long " "u32 fd" [] {
                 (Anything) -> Integer, [] for [SYSCALL]; }
-            169 timer_init = none, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
+            169 timer_init = timer::init_timer, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
                 (PtrToTimer, ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            170 timer_set_callback = none, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
+            170 timer_set_callback = timer::set_callback, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
                 (PtrToTimer, PtrToFunc) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            171 timer_start = none, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
+            171 timer_start = timer::start, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            172 timer_cancel = none, "long " "struct bpf_timer *timer" [] {
+            172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,

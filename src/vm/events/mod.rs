@@ -48,6 +48,7 @@ mod window;
 
 pub use declare::{Declaration, Scalar};
 pub use error::{EventError, TextError, ValueProblem};
+pub(super) use error::{listed, nearest_first};
 pub use event::{Common, Event, EventKind};
 pub use layout::{HIDDEN, Layout, Source};
 pub use packet::{ETH_HLEN, XDP_FRAME, XDP_HEADROOM};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::call::Call;
-use crate::spec::{ProgType, context};
+use crate::spec::{PacketAccess, ProgType, context};
 use crate::vm::events::{ETH_HLEN, PacketRange};
 use crate::vm::fault::HelperProblem;
 use crate::vm::machine::Current;
@@ -68,7 +68,7 @@ fn parts(
 fn block(space: &Space, region: Address) -> Option<Arc<SharedBytes>> {
     match &space.region(region)?.body {
         Body::Bytes { bytes, .. } => Some(bytes.clone()),
-        Body::Elements(_) | Body::Opaque => None,
+        Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
     }
 }
 
@@ -81,6 +81,12 @@ pub(super) fn set_range(call: &mut Call<'_>, range: PacketRange) -> bool {
 /// Type of the program that runs.
 pub(super) fn prog_type(call: &Call<'_>) -> Option<ProgType> {
     call.machine.current().map(|current| current.prog_type)
+}
+
+/// Whether the program that runs may write its packet.
+pub(in crate::vm) fn may_write(call: &Call<'_>) -> bool {
+    let access = prog_type(call).map(|prog_type| prog_type.info().packet);
+    access == Some(PacketAccess::Write)
 }
 
 /// A `u32` field of the context: its block and where it is there. `None` where this
@@ -151,6 +157,11 @@ impl Packet<'_> {
     fn in_meta(&self, at: usize, len: usize) -> Option<usize> {
         let start = self.range.meta.checked_add(at)?;
         (start.checked_add(len)? <= self.range.data).then_some(start)
+    }
+
+    /// Bytes of the metadata.
+    pub fn meta_len(&self) -> usize {
+        self.range.data.saturating_sub(self.range.meta)
     }
 
     /// The address of bytes of the metadata.
