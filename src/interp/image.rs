@@ -8,10 +8,9 @@ use super::native::Native;
 use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
-use crate::util::Pc;
-use crate::vm::maps::Kind;
 use crate::util::{Pc, TypeId};
 use crate::vm::kfuncs::Callee;
+use crate::vm::maps::Kind;
 use crate::vm::memory::{Address, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 

@@ -11,7 +11,6 @@ mod callee;
 mod cpumask;
 mod critical;
 mod exception;
-mod fields;
 mod graph;
 mod held;
 mod iterator;
@@ -32,8 +31,7 @@ use super::helpers::{Body, Call};
 use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
 
 pub use callee::Callee;
-pub use fields::{Field, FieldKind, fields};
-pub use object::{drop_object, free_fields};
+pub use object::{drop_object, free_fields, percpu_part};
 pub(super) use state::State;
 
 /// The body that a path of the table names.
