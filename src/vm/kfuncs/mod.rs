@@ -8,12 +8,16 @@
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
 mod callee;
+mod cgroup;
+mod context;
 mod cpumask;
 mod critical;
 mod exception;
 mod graph;
 mod held;
 mod iterator;
+mod kernel;
+mod kernel_iterator;
 mod list;
 mod lock;
 mod map;
@@ -22,7 +26,9 @@ mod rbtree;
 mod red_black;
 mod state;
 mod string;
+mod task;
 mod user;
+mod xdp;
 
 use std::sync::PoisonError;
 
