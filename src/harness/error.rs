@@ -97,6 +97,18 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// A program that the kernel does not take at a place.
+    #[error("program '{program}' can't be attached to {place}: {errno}: {why}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// The place.
+        place: String,
+        /// What the kernel says.
+        errno: Errno,
+        /// Why.
+        why: &'static str,
+    },
     /// A program that reads further into its context than the event has bytes.
     #[error(
         "program '{program}' reads {needed} bytes of its context, {event} has {there}: {errno}"

@@ -159,7 +159,6 @@ impl Vm {
                 u32::try_from(self.images.len()).unwrap_or(u32::MAX),
             ));
             self.images.push(Arc::new(image));
-            self.attached.push(None);
         }
         for (def, handle) in defs.iter().zip(&maps) {
             self.fill(def, *handle, &maps)?;

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use super::attach::Site;
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
 use super::events::Placed;
@@ -18,6 +19,7 @@ use super::inject::Injections;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
+use super::nesting::Nesting;
 use super::outcome::Output;
 use super::probed::Probed;
 use super::world::World;
@@ -56,6 +58,8 @@ pub struct Machine {
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    /// Attached programs that are active, and events in the middle of runs.
+    pub(super) nesting: Nesting,
     seat: Seat,
 }
 
@@ -98,6 +102,14 @@ pub(super) struct Lent {
     address: u64,
 }
 
+/// The program that runs, and what it has reserved, locked and given out.
+pub(super) type OfRun = (
+    Option<Current>,
+    SmallVec<[Lent; 2]>,
+    SmallVec<[u64; 1]>,
+    Vec<Output>,
+);
+
 /// The program that runs now, as helpers need to know it.
 #[derive(Debug)]
 pub struct Current {
@@ -128,6 +140,7 @@ impl Machine {
             task: None,
             outputs: Vec::new(),
             current: None,
+            nesting: Nesting::default(),
         }
     }
 
@@ -160,6 +173,7 @@ impl Machine {
             task: self.task,
             outputs: Vec::new(),
             current: None,
+            nesting: Nesting::default(),
         })
     }
 
@@ -401,6 +415,14 @@ impl Machine {
         self.current.as_ref()
     }
 
+    /// What helpers know of the place where the program that runs now is attached.
+    pub const fn site(&mut self) -> Option<&mut Site> {
+        match &mut self.current {
+            Some(current) => Some(&mut current.placed.site),
+            None => None,
+        }
+    }
+
     /// The program that runs now and the memory that its event lies in.
     pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
         Some((self.current.as_mut()?, &mut self.space))
@@ -419,6 +441,24 @@ impl Machine {
         }
         self.forget_held();
         self.current.take().map(|current| current.placed)
+    }
+
+    /// What the run under way has of its own, so that another program can run.
+    pub(super) fn take_run(&mut self) -> OfRun {
+        (
+            self.current.take(),
+            std::mem::take(&mut self.lent),
+            std::mem::take(&mut self.locks),
+            std::mem::take(&mut self.outputs),
+        )
+    }
+
+    /// Gives it back.
+    pub(super) fn put_run(&mut self, (current, lent, locks, outputs): OfRun) {
+        self.current = current;
+        self.lent = lent;
+        self.locks = locks;
+        self.outputs = outputs;
     }
 
     /// Releases what a program held that stopped at a fault: programs on other CPUs wait.

@@ -12,6 +12,7 @@ mod dynptr;
 mod environment;
 mod format;
 mod maps;
+mod net;
 mod output;
 pub(super) mod packet;
 mod print;

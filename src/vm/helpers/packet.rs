@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::call::Call;
 use crate::spec::{PacketAccess, ProgType, context};
-use crate::vm::events::{ETH_HLEN, PacketRange};
+use crate::vm::events::{Headers, Kern, PacketRange};
 use crate::vm::fault::HelperProblem;
 use crate::vm::machine::Current;
 use crate::vm::memory::{Address, Body, SharedBytes, Space};
@@ -18,6 +18,10 @@ pub(in crate::vm) struct Packet<'a> {
     /// What lies beyond its linear part.
     pub frags: &'a mut Vec<u8>,
     region: Address,
+    /// Where its headers begin, for an `sk_buff`.
+    pub headers: Option<Headers>,
+    /// What the kernel knows beside the context.
+    pub kern: &'a mut Kern,
 }
 
 /// Which header of a packet an offset counts from (`enum bpf_hdr_start_off`).
@@ -42,12 +46,14 @@ pub(in crate::vm) fn at<'a>(
     let wrong = call.wrong(n, "the context of a packet");
     let found = call.machine.current_mut().and_then(|(current, space)| {
         let (range, block) = parts(current, space, context)?;
-        let placed = current.placed.packet.as_mut()?;
+        let packet = current.placed.packet.as_mut()?;
         Some(Packet {
             range,
             block,
-            region: placed.region,
-            frags: &mut placed.frags,
+            region: packet.region,
+            headers: packet.headers,
+            frags: &mut packet.frags,
+            kern: &mut current.placed.kern,
         })
     });
     found.ok_or(wrong)
@@ -188,21 +194,6 @@ impl Packet<'_> {
     /// Overwrites bytes of the block wherever they lie in it.
     pub fn write_block(&self, at: usize, bytes: &[u8]) -> Option<()> {
         self.block.write(at, bytes)
-    }
-
-    /// Where a header begins in the block, for programs of this type; `None` where
-    /// none was set.
-    pub fn header(&self, prog_type: ProgType, header: Header) -> Option<usize> {
-        let data = self.range.data;
-        match (prog_type, header) {
-            // The packet begins with its Ethernet header ...
-            (ProgType::SchedCls | ProgType::SchedAct, Header::Mac) => Some(data),
-            (ProgType::SchedCls | ProgType::SchedAct, Header::Network) => Some(data + ETH_HLEN),
-            (ProgType::SkSkb | ProgType::SkMsg | ProgType::SkReuseport, _) => None,
-            // ... or lies right behind it.
-            (_, Header::Mac) => data.checked_sub(ETH_HLEN),
-            (_, Header::Network) => Some(data),
-        }
     }
 
     /// Bytes from a place in the block to `len` further, where the packet's linear

@@ -2,6 +2,7 @@
 //! kernel's. All of it is set by the test and, unless it is, always the same.
 
 mod clock;
+mod net;
 mod random;
 mod task;
 mod tasks;
@@ -11,9 +12,15 @@ use super::kernel::{KernelError, KernelMemory, KernelObject};
 use tasks::Tasks;
 
 pub use clock::Clock;
+pub use net::{
+    Ancestry, Device, MAIN_TABLE, Net, NetError, Prefix, Route, RouteKind, Socket, SocketId,
+    SocketState, Wanted,
+};
 pub use random::Random;
 pub use task::Task;
 pub use user::UserMemory;
+
+pub(in crate::vm) use net::{AF_INET, AF_INET6, TCP, UDP, bytes_of};
 
 /// What a program sees of the world around it.
 #[derive(Debug, Clone)]
@@ -24,6 +31,7 @@ pub struct World {
     user: UserMemory,
     kernel: KernelMemory,
     tasks: Tasks,
+    net: Net,
     cpu: u32,
     cpus: u32,
     numa_node: u32,
@@ -38,6 +46,7 @@ impl Default for World {
             user: UserMemory::default(),
             kernel: KernelMemory::default(),
             tasks: Tasks::default(),
+            net: Net::default(),
             cpu: 0,
             cpus: 4,
             numa_node: 0,
@@ -181,6 +190,11 @@ impl World {
     /// The current task's memory, which `bpf_probe_read_user` reads.
     pub fn user(&mut self) -> &mut UserMemory {
         &mut self.user
+    }
+
+    /// Devices, routes, neighbours and sockets.
+    pub fn net(&mut self) -> &mut Net {
+        &mut self.net
     }
 
     /// Puts a NUL-terminated string into user memory and returns its address.
