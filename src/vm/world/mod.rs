@@ -90,6 +90,11 @@ impl World {
         &mut self.task
     }
 
+    /// The same, to be looked at.
+    pub(super) const fn task_now(&self) -> &Task {
+        &self.task
+    }
+
     /// Another task, a child of init's like the first one, to be
     /// [run](Self::run_task) or to be pointed to.
     ///
