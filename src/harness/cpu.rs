@@ -52,6 +52,7 @@ impl Vm {
             attached: self.attached.clone(),
             attachments: self.attachments,
             shared: self.shared.clone(),
+            map_types: self.map_types.clone(),
             kernel_btf: self.kernel_btf.clone(),
             budget: self.budget,
             passes: self.passes,

@@ -48,6 +48,8 @@ pub struct Vm {
     pub(super) attachments: u64,
     /// Maps that later objects may share.
     pub(super) shared: Vec<(Sharing, MapHandle)>,
+    /// By map handle: the types of its object.
+    pub(super) map_types: Vec<Option<Btf>>,
     /// Types of the kernel that events are laid out by.
     pub(super) kernel_btf: Option<Btf>,
     pub(super) budget: Budget,
@@ -78,6 +80,7 @@ impl Vm {
             attached: Vec::new(),
             attachments: 0,
             shared: Vec::new(),
+            map_types: Vec::new(),
             kernel_btf: None,
             budget: Budget::default(),
             passes: Passes::default(),
