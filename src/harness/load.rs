@@ -69,7 +69,8 @@ impl Vm {
     /// # Errors
     /// As of [`new`](Self::new); nothing of the object can be run then. [`Error::Cpu`]
     /// while other [CPUs](Self::cpu) are in use.
-    pub fn load(&mut self, object: Object) -> Result<()> {
+    pub fn load(&mut self, mut object: Object) -> Result<()> {
+        self.share_symbols(&mut object);
         let programs = relocated(&object)?;
         let verifications = verify_all(&programs);
         for (program, verification) in programs.iter().zip(&verifications) {
@@ -90,7 +91,8 @@ impl Vm {
     ///
     /// # Errors
     /// As of [`load`](Self::load), rejects aside.
-    pub fn load_unverified(&mut self, object: Object) -> Result<()> {
+    pub fn load_unverified(&mut self, mut object: Object) -> Result<()> {
+        self.share_symbols(&mut object);
         self.load_programs(object.maps(), relocated(&object)?)?;
         Ok(())
     }
@@ -122,6 +124,7 @@ impl Vm {
             .iter()
             .map(|def| self.load_map(def, btf))
             .collect::<Result<Vec<_>>>()?;
+        self.share_types(programs.iter().map(Arc::as_ref));
         if self.kernel_btf.is_none() {
             self.kernel_btf = programs
                 .iter()
@@ -138,7 +141,12 @@ impl Vm {
                     }
                     image
                 }
-                Err(_) => Image::new(program, maps.clone(), machine)?,
+                Err(reject) => {
+                    let image = Image::new(program, maps.clone(), machine)?;
+                    // Of which pointers lead to the kernel's objects the verifier said
+                    // nothing.
+                    image.probing(reject.is_unsupported() || reject.pc().is_none())
+                }
             };
             #[cfg(feature = "jit")]
             let image = {

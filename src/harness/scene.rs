@@ -27,10 +27,12 @@ impl<'v> Scene<'v> {
         let machine = &mut *self.machine;
         if let Some(current) = machine.current() {
             outcome.context = current.placed.context_bytes(&machine.space);
+            outcome.kern = current.placed.kern.clone();
             outcome.packet = current.placed.packet_bytes(&machine.space);
         }
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.stale.append(&mut machine.space.take_stale());
+        outcome.probed.append(&mut machine.take_probed());
         outcome.injected.append(&mut machine.injections.take());
         outcome.unreleased = machine.unreleased().collect();
     }
@@ -45,5 +47,6 @@ impl Drop for Scene<'_> {
         drop(machine.take_outputs());
         drop(machine.injections.take());
         drop(machine.space.take_stale());
+        drop(machine.take_probed());
     }
 }

@@ -17,6 +17,7 @@ mod map_summary;
 mod outputs;
 mod refused;
 mod rejection;
+mod support;
 mod table;
 mod tally;
 mod verdict;
@@ -39,6 +40,7 @@ pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
+pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 pub use verdict::{

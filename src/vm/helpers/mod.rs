@@ -5,23 +5,26 @@
 //! down to the errno, and ends the program with a [`HelperProblem`] where the
 //! verifier would have rejected it.
 
-mod call;
+pub(super) mod call;
 mod checksum;
 mod control;
+mod dynptr;
 mod environment;
 mod format;
 mod maps;
+mod net;
 mod output;
-mod packet;
+pub(super) mod packet;
 mod print;
-mod probe;
+pub(super) mod probe;
 mod redirect;
-mod skb;
+pub(super) mod skb;
 mod socket;
 mod string;
 mod task;
 #[cfg(test)]
-pub(in crate::vm) mod testing;
+pub(super) mod testing;
+pub(super) mod timer;
 mod xdp;
 
 use std::sync::PoisonError;

@@ -7,25 +7,37 @@
 //! the program's side; `read`, `write`, `remove` and `next_key`
 //! of `dyn Map` are user space's, with the rights that it has.
 
+mod arena;
 mod array;
 mod base;
 mod batch;
 mod bloom;
+mod cgroup_storage;
+mod cgroups;
+mod cpumap;
 mod create;
+mod devices;
+mod free_ranges;
 mod handles;
 mod hash;
 mod index;
 mod list;
 mod lock;
 mod lpm;
+mod objects;
 mod of_maps;
 mod perf_events;
-mod placeholder;
 mod programs;
 mod queue;
+mod redirect_value;
 mod ringbuf;
+mod sockets;
+mod stack_traces;
+mod storage;
+mod struct_ops;
 #[cfg(test)]
 mod tests;
+mod user_ringbuf;
 mod values;
 
 use std::fmt;
@@ -36,15 +48,26 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
+pub use arena::Arena;
 pub use base::Base;
 pub use batch::{Batch, Bucket, Reading};
 pub use bloom::Bloom;
+pub use cgroup_storage::CgroupStorage;
+pub use cgroups::CgroupArray;
+pub use cpumap::CpuMap;
 pub use create::{MapError, create};
+pub use devices::Devices;
 pub use of_maps::MapOfMaps;
 pub use perf_events::PerfEventArray;
 pub use programs::ProgArray;
 pub use queue::Queue;
+pub use redirect_value::RedirectValue;
 pub use ringbuf::{Record, RingBuf};
+pub use sockets::Sockets;
+pub use stack_traces::StackTraces;
+pub use storage::LocalStorage;
+pub use struct_ops::{Function, StructOps};
+pub use user_ringbuf::{Draining, Next, UserRingBuf};
 
 /// A map in the machine. Shared by all programs and threads that use it.
 pub trait Map: Send + Sync + fmt::Debug {
@@ -285,7 +308,24 @@ pub enum Kind<'a> {
     Queue(&'a Queue),
     /// `BPF_MAP_TYPE_BLOOM_FILTER`.
     Bloom(&'a Bloom),
-    /// A type that is not implemented: user space reads what it wrote, programs
-    /// can't use it.
-    Placeholder,
+    /// `BPF_MAP_TYPE_STACK_TRACE`.
+    StackTraces(&'a StackTraces),
+    /// Storage of a task, an inode, a socket or a cgroup.
+    Storage(&'a LocalStorage),
+    /// Storage of a cgroup's programs, one for all CPUs or one for each.
+    CgroupStorage(&'a CgroupStorage),
+    /// `BPF_MAP_TYPE_CGROUP_ARRAY`.
+    Cgroups(&'a CgroupArray),
+    /// Sockets by index or key.
+    Sockets(&'a Sockets),
+    /// Network devices by index or key.
+    Devices(&'a Devices),
+    /// `BPF_MAP_TYPE_CPUMAP`.
+    Cpus(&'a CpuMap),
+    /// `BPF_MAP_TYPE_USER_RINGBUF`.
+    UserRingBuf(&'a UserRingBuf),
+    /// `BPF_MAP_TYPE_ARENA`.
+    Arena(&'a Arena),
+    /// `BPF_MAP_TYPE_STRUCT_OPS`.
+    StructOps(&'a StructOps),
 }
