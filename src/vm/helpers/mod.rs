@@ -6,6 +6,7 @@
 //! verifier would have rejected it.
 
 pub(super) mod call;
+mod cgroup;
 mod checksum;
 mod control;
 mod dynptr;
@@ -22,11 +23,15 @@ pub(super) mod probe;
 mod redirect;
 pub(super) mod skb;
 mod socket;
+mod sockmap;
+mod stack;
+mod storage;
 mod string;
 mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
+mod user_ringbuf;
 mod xdp;
 
 use std::sync::PoisonError;
