@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bpflab::btf::{Array, Btf, Builder, Encoding, Linkage, Member, Param, Variable};
+use bpflab::harness::EngineKind;
 use bpflab::object::Target;
 use bpflab::util::TypeId;
 use bpflab::vm::{KernelObject, Outcome, World};
@@ -190,6 +191,37 @@ fn variables_are_the_worlds() {
         .variable_of("init_task", "task_struct")
         .unwrap();
     assert_eq!(init.address(), 0xffff_ffff_8340_1000);
+}
+
+#[test]
+fn every_engine_reads_the_same() {
+    for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+        let mut test = Test::new();
+        test.vm.set_engine(engine);
+        let task = test.task();
+        let world = test.vm.world();
+        world.task().set_pid(42).set_ppid(40).set_comm("ls");
+        let mm = world
+            .kernel("mm_struct")
+            .unwrap()
+            .set("map_count", 5)
+            .unwrap();
+        world.current_task().unwrap().set("mm", &mm).unwrap();
+        let outcome = test.run("read_raw", task.address());
+        assert_eq!(
+            (outcome.returned("read_raw"), &outcome.probed[..]),
+            (Some(0), &[][..])
+        );
+        let seen = ["parent_core", "pid", "parent", "count"];
+        assert_eq!(
+            seen.map(|name| test.number(name)),
+            [3, 42, 40, 5],
+            "{engine}"
+        );
+        assert!(test.global("comm").starts_with(b"ls\0"));
+        // A null pointer and 4, below what a kernel's address can be.
+        assert_eq!(test.number("same").cast_signed(), -34, "{engine}");
+    }
 }
 
 #[test]

@@ -511,10 +511,8 @@ impl Machine {
 
     /// Notes a load that found nothing and read zero, if there is room for it.
     #[cold]
-    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
-        if self.probed.has_room() {
-            self.probed.push(*fault());
-        }
+    pub fn note_probed(&self, fault: impl FnOnce() -> Box<Fault>) {
+        self.probed.note(fault);
     }
 
     /// Takes the loads that found nothing since the last call, at most 16.

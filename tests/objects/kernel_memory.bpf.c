@@ -62,6 +62,23 @@ int BPF_PROG(read_by_core_read, struct task_struct *task)
 	return 0;
 }
 
+// Verified today: it runs on every engine.
+SEC("raw_tp/sched_process_exec")
+int read_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct task_struct *current = (void *)bpf_get_current_task();
+	__u64 nothing = 1;
+
+	parent_core = BPF_CORE_READ(task, real_parent, tgid);
+	pid = BPF_CORE_READ(current, pid);
+	parent = BPF_CORE_READ(current, real_parent, tgid);
+	count = BPF_CORE_READ(current, mm, map_count);
+	bpf_probe_read_kernel_str(comm, sizeof(comm), current->comm);
+	same = bpf_probe_read_kernel(&nothing, sizeof(nothing), (void *)4);
+	return nothing;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(read_current, struct task_struct *task)
 {

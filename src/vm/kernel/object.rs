@@ -390,3 +390,6 @@ impl PartialEq for KernelObject {
 }
 
 impl Eq for KernelObject {}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The `task_struct`s of tasks, in kernel memory.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::kernel::{KernelError, KernelMemory, KernelObject};
@@ -12,6 +13,9 @@ use super::task::{Task, TaskId};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tasks {
     state: Arc<Mutex<State>>,
+    /// Whether there are any objects: most machines have none, and ask each time a
+    /// program runs.
+    is_used: Arc<AtomicBool>,
     /// Their cgroups.
     pub cgroups: Cgroups,
 }
@@ -78,17 +82,24 @@ impl Tasks {
             }
             known.task = Some(task.clone());
             self.lock().objects.insert(task.id(), known.clone());
+            self.is_used.store(true, Ordering::Relaxed);
         }
         Ok(known.object)
     }
 
     /// Brings the object of a task up to date, if there is one.
     pub fn refresh(&self, memory: &KernelMemory, task: &Task) {
-        let known = self.lock().objects.contains_key(&task.id());
-        if known {
+        if self.is_used.load(Ordering::Relaxed) && self.is_behind(task) {
             // What could go wrong went wrong when it was made.
             let _ = self.object(memory, task, true);
         }
+    }
+
+    /// Whether there is an object of a task that was filled when the task was another.
+    fn is_behind(&self, task: &Task) -> bool {
+        let state = self.lock();
+        let known = state.objects.get(&task.id());
+        known.is_some_and(|known| known.task.as_ref() != Some(task))
     }
 
     /// The object of the task with this pid: the world's first one, if there are several.
