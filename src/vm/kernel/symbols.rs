@@ -209,8 +209,7 @@ impl KernelMemory {
         };
         let kernel = self.heap.types.kernel();
         let known = kernel.as_ref().and_then(of).or_else(declared);
-        let variable = known.or_else(|| self.heap.types.tables().iter().find_map(of));
-        let variable = variable.ok_or_else(|| KernelError::NoVariable(name.to_owned()))?;
+        let variable = known.ok_or_else(|| KernelError::NoVariable(name.to_owned()))?;
         self.define(name, variable)
     }
 
