@@ -9,6 +9,7 @@ use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
+use crate::vm::world::NetError;
 use crate::vm::{AddMapError, CpuError, Fault};
 
 /// The result of what a test does.
@@ -27,6 +28,9 @@ pub enum Error {
     /// A program stopped before its end.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
+    /// A part of the mocked network that can't be.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// An event that can't be built.
     #[error(transparent)]
     Event(#[from] EventError),

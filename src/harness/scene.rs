@@ -18,8 +18,9 @@ impl<'v> Scene<'v> {
         machine.settle()?;
         let placed = event.place(prog_type, &mut machine.space)?;
         let context = placed.r1();
-        machine.enter(prog_type, placed);
-        Ok(Self { machine, context })
+        let scene = Self { machine, context };
+        scene.machine.enter(prog_type, placed)?;
+        Ok(scene)
     }
 
     /// Adds to an outcome what programs gave out, and what context and packet are now.

@@ -15,6 +15,7 @@ use super::helpers::Mock;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::Output;
+use super::sockets::Sockets;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -41,6 +42,7 @@ pub struct Machine {
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    pub(super) sockets: Sockets,
     seat: Seat,
 }
 
@@ -106,6 +108,7 @@ impl Machine {
             task: None,
             outputs: Vec::new(),
             current: None,
+            sockets: Sockets::default(),
         }
     }
 
@@ -133,6 +136,7 @@ impl Machine {
             task: self.task,
             outputs: Vec::new(),
             current: None,
+            sockets: Sockets::default(),
         })
     }
 
@@ -310,9 +314,11 @@ impl Machine {
     }
 
     /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded: the verifier lets no program end with any.
+    /// discarded, and sockets that they have not released: the verifier lets no program
+    /// end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
-        let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
+        let records = self.lent.iter().map(|lent| lent.address);
+        let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
         addresses.sort_unstable();
         addresses.into_iter().map(|address| self.pointer(address))
     }
@@ -340,8 +346,12 @@ impl Machine {
     }
 
     /// A program of this type begins to run on an event.
-    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+    ///
+    /// # Errors
+    /// [`SpaceFull`] where the event's socket finds no address.
+    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), SpaceFull> {
         self.current = Some(Current { prog_type, placed });
+        self.point_to_socket()
     }
 
     /// The program has ended: gives the event back, to be read and removed.
@@ -349,6 +359,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_sockets();
         self.current.take().map(|current| current.placed)
     }
 

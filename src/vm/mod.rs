@@ -10,6 +10,7 @@ mod machine;
 pub mod maps;
 pub mod memory;
 mod outcome;
+mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;

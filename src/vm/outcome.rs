@@ -83,6 +83,18 @@ pub enum Output {
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
+    Clone {
+        /// The device's number.
+        ifindex: u32,
+        /// Whether it arrives there, instead of leaving from there.
+        ingress: bool,
+        /// The packet.
+        packet: Vec<u8>,
+    },
+    /// An acknowledgement of everything before this sequence number
+    /// (`bpf_tcp_send_ack`).
+    TcpAck(u32),
 }
 
 impl Outcome {

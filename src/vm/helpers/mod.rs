@@ -18,7 +18,6 @@ mod print;
 mod probe;
 mod redirect;
 mod skb;
-mod socket;
 mod string;
 mod task;
 #[cfg(test)]

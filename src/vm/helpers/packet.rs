@@ -19,6 +19,8 @@ pub(super) struct Packet<'a> {
     pub frags: &'a mut Vec<u8>,
     /// Where its headers begin, for an `sk_buff`.
     pub headers: Option<Headers>,
+    /// Where a message lies of which the program sees a part.
+    message: Option<(usize, usize)>,
     /// What the kernel knows beside the context.
     pub kern: &'a mut Kern,
 }
@@ -34,6 +36,7 @@ pub(super) fn of<'a>(call: &'a mut Call<'_>) -> Result<Packet<'a>, HelperProblem
             range,
             block,
             headers: packet.headers,
+            message: packet.message,
             frags: &mut packet.frags,
             kern: &mut current.placed.kern,
         })
@@ -95,6 +98,12 @@ impl Packet<'_> {
     /// The block's size: the farthest that the end can move to.
     pub fn block_len(&self) -> usize {
         self.block.len()
+    }
+
+    /// From where to where the whole of it lies in its block, also what the program does
+    /// not see.
+    pub fn message(&self) -> (usize, usize) {
+        self.message.unwrap_or((self.range.data, self.range.end))
     }
 
     /// Copies out bytes of the packet; `None` where it has none there.
