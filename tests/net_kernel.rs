@@ -23,7 +23,9 @@ fn ipv4() -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     bytes.extend([0x45, 2, 0, 50, 0x12, 0x34, 0, 0, 64, 6, 0x54, 0x8e]);
     bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
-    bytes.extend([0, 80, 3, 231, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 1, 0, 0xab, 0xcd, 0, 0]);
+    bytes.extend([
+        0, 80, 3, 231, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 1, 0, 0xab, 0xcd, 0, 0,
+    ]);
     bytes.extend(54..64);
     bytes
 }
@@ -77,7 +79,11 @@ const CHANGING: &[&str] = &[
 fn same(name: &str, snippet: &Snippet, event: &Event) {
     let subject = Subject::new(snippet.build(1), event.clone());
     let answers: Vec<Answer> = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit]
-        .map(|kind| Ours::new(kind).run(&subject).unwrap_or_else(|error| panic!("{name}: {error}")))
+        .map(|kind| {
+            Ours::new(kind)
+                .run(&subject)
+                .unwrap_or_else(|error| panic!("{name}: {error}"))
+        })
         .into();
     for answer in &answers[1..] {
         if let Some(difference) = difference(&answers[0], answer) {
@@ -86,7 +92,9 @@ fn same(name: &str, snippet: &Snippet, event: &Event) {
     }
     let details = answers[0].details.as_ref().unwrap();
     assert_eq!(details.fault, None, "{name}");
-    let kernel = Kernel.run(&subject).unwrap_or_else(|error| panic!("{name}: in the kernel: {error}"));
+    let kernel = Kernel
+        .run(&subject)
+        .unwrap_or_else(|error| panic!("{name}: in the kernel: {error}"));
     if let Some(difference) = difference(&answers[0], &kernel) {
         let difference: String = difference.to_string().chars().take(4000).collect();
         panic!("{name}: here and in the kernel: {difference}");
@@ -102,7 +110,13 @@ fn packets_change_their_shape() {
     if here::kernel().is_none() {
         return;
     }
-    let gso = |event: Event| event.set("gso_size", 1000).unwrap().set("gso_segs", 3).unwrap();
+    let gso = |event: Event| {
+        event
+            .set("gso_size", 1000)
+            .unwrap()
+            .set("gso_segs", 3)
+            .unwrap()
+    };
     let packets = [
         ("IPv4", Event::packet(ipv4())),
         ("IPv6", Event::packet(ipv6())),
@@ -110,12 +124,35 @@ fn packets_change_their_shape() {
         ("IPv4 of several", gso(Event::packet(ipv4()))),
     ];
     for (packet, event) in &packets {
-        for (len, flags) in [(60, 0), (100, 0), (14, 0), (13, 0), (0, 0), (5000, 0), (17000, 0), (70, 1)] {
-            let snippet = tc().call("bpf_skb_change_tail", [n(len), n(flags)]).see(CHANGING).packet(56);
-            same(&format!("change_tail {len} {flags} {packet}"), &snippet, event);
-            let snippet = tc().call("bpf_skb_change_head", [n(len), n(flags)]).see(CHANGING).packet(56);
+        for (len, flags) in [
+            (60, 0),
+            (100, 0),
+            (14, 0),
+            (13, 0),
+            (0, 0),
+            (5000, 0),
+            (17000, 0),
+            (70, 1),
+        ] {
+            let snippet = tc()
+                .call("bpf_skb_change_tail", [n(len), n(flags)])
+                .see(CHANGING)
+                .packet(56);
+            same(
+                &format!("change_tail {len} {flags} {packet}"),
+                &snippet,
+                event,
+            );
+            let snippet = tc()
+                .call("bpf_skb_change_head", [n(len), n(flags)])
+                .see(CHANGING)
+                .packet(56);
             if len <= 100 {
-                same(&format!("change_head {len} {flags} {packet}"), &snippet, event);
+                same(
+                    &format!("change_head {len} {flags} {packet}"),
+                    &snippet,
+                    event,
+                );
             }
         }
         for (protocol, flags) in [(0xdd86, 0), (0x0008, 0), (0x0608, 0), (0xdd86, 1)] {
@@ -123,7 +160,11 @@ fn packets_change_their_shape() {
                 .call("bpf_skb_change_proto", [n(protocol), n(flags)])
                 .see(CHANGING)
                 .packet(56);
-            same(&format!("change_proto {protocol:x} {flags} {packet}"), &snippet, event);
+            same(
+                &format!("change_proto {protocol:x} {flags} {packet}"),
+                &snippet,
+                event,
+            );
         }
         for kind in [0, 1, 2, 3, 4, 7, -1] {
             let snippet = tc().call("bpf_skb_change_type", [n(kind)]).see(CHANGING);
@@ -207,7 +248,10 @@ fn tags_are_pushed_and_popped() {
         same("push", push(tc(), 0x0081, 0x2007));
         same("push any", push(tc(), 0x1234, 0x12345));
         same("push 2", push(push(tc(), 0x0081, 1), 0xa888, 2));
-        same("push 3", push(push(push(tc(), 0x0081, 1), 0xa888, 2), 0x0081, 3));
+        same(
+            "push 3",
+            push(push(push(tc(), 0x0081, 1), 0xa888, 2), 0x0081, 3),
+        );
         same("pop", pop(tc()));
         same("pop 2", pop(pop(tc())));
         same("pop 3", pop(pop(pop(tc()))));
@@ -241,16 +285,37 @@ fn checksums_are_kept() {
         }
         // The sum is right again where the header's checksum takes the change back.
         let replace = tc()
-            .call("bpf_skb_store_bytes", [n(26), [11, 0, 0, 7].into(), n(4), n(0)])
-            .call("bpf_l3_csum_replace", [n(24), n(0x0100_000a), n(0x0700_000b), n(4)])
-            .call("bpf_l4_csum_replace", [n(50), n(0x0100_000a), n(0x0700_000b), n(0x14)]);
+            .call(
+                "bpf_skb_store_bytes",
+                [n(26), [11, 0, 0, 7].into(), n(4), n(0)],
+            )
+            .call(
+                "bpf_l3_csum_replace",
+                [n(24), n(0x0100_000a), n(0x0700_000b), n(4)],
+            )
+            .call(
+                "bpf_l4_csum_replace",
+                [n(50), n(0x0100_000a), n(0x0700_000b), n(0x14)],
+            );
         same("address", replace.packet(56));
-        same("head", tc().call("bpf_skb_adjust_room", [n(20), n(0), n(0)]).packet(56));
-        same("shrink", tc().call("bpf_skb_adjust_room", [n(-8), n(0), n(0)]).packet(40));
+        same(
+            "head",
+            tc().call("bpf_skb_adjust_room", [n(20), n(0), n(0)])
+                .packet(56),
+        );
+        same(
+            "shrink",
+            tc().call("bpf_skb_adjust_room", [n(-8), n(0), n(0)])
+                .packet(40),
+        );
         same("ecn", tc().call("bpf_skb_ecn_set_ce", []).packet(40));
     }
     let odd = Event::packet(ipv6()).with(|kern| kern.checksum = Checksum::Complete(None));
-    same("ecn v6", &tc().call("bpf_skb_ecn_set_ce", []).packet(40), &odd);
+    same(
+        "ecn v6",
+        &tc().call("bpf_skb_ecn_set_ce", []).packet(40),
+        &odd,
+    );
     let difference = 0x0ff0_1234;
     let moved = tc().call("bpf_l4_csum_replace", [n(60), n(0), n(difference), n(0x90)]);
     same("by difference v6", &moved, &Event::packet(ipv6()));
@@ -263,7 +328,8 @@ fn what_is_known_beside_the_packet() {
     }
     for (packet, bytes) in [("IPv4", ipv4()), ("IPv6", ipv6()), ("other", vec![0; 40])] {
         let event = Event::packet(bytes);
-        let same = |name: &str, snippet: Snippet| same(&format!("{name} {packet}"), &snippet, &event);
+        let same =
+            |name: &str, snippet: Snippet| same(&format!("{name} {packet}"), &snippet, &event);
         for (time, clock) in [(5, 0), (0, 0), (5, 1), (0, 1), (5, 2), (0, 2), (5, 3)] {
             let snippet = tc()
                 .call("bpf_skb_set_tstamp", [n(time), n(clock)])
@@ -271,7 +337,12 @@ fn what_is_known_beside_the_packet() {
             same("set_tstamp", snippet);
         }
         same("get_route_realm", tc().call("bpf_get_route_realm", []));
-        same("ecn", tc().call("bpf_skb_ecn_set_ce", []).call("bpf_skb_ecn_set_ce", []).packet(32));
+        same(
+            "ecn",
+            tc().call("bpf_skb_ecn_set_ce", [])
+                .call("bpf_skb_ecn_set_ce", [])
+                .packet(32),
+        );
     }
     for prog_type in [CgroupSkb, SocketFilter, LwtXmit, Xdp] {
         let _ = prog_type;

@@ -2,11 +2,11 @@
 
 use super::answer::{Answer, MapContents};
 use super::subject::{Engine, Subject, Unable};
+use crate::harness;
 use crate::kernel::{
     KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, TestRun, load,
 };
 use crate::program::{MapDef, Program};
-use crate::harness;
 use crate::spec::{ContextKind, ProgType, TestRunFlags};
 use crate::util::MapId;
 use crate::vm::events::{Checksum, Event, EventKind};
@@ -69,7 +69,9 @@ fn input(prog_type: ProgType, event: &Event) -> Result<TestRun, Unable> {
     match event.kind() {
         EventKind::Packet => Ok(TestRun {
             repeat: 1,
-            context: event.given_context(prog_type).map_err(harness::Error::from)?,
+            context: event
+                .given_context(prog_type)
+                .map_err(harness::Error::from)?,
             flags: match event.kern().checksum {
                 Checksum::Complete(_) => TestRunFlags::SKB_CHECKSUM_COMPLETE,
                 _ => TestRunFlags::empty(),

@@ -38,7 +38,9 @@ pub(super) enum SocketRef {
 
 fn insert(machine: &mut Machine, name: &'static str, bytes: &[u8]) -> Result<Address, SpaceFull> {
     let bytes = Arc::new(SharedBytes::from_bytes(bytes));
-    let region = Region::bytes(name, bytes).judged().with_rights(Rights::Read);
+    let region = Region::bytes(name, bytes)
+        .judged()
+        .with_rights(Rights::Read);
     machine.space.insert(region)
 }
 
@@ -101,9 +103,11 @@ impl Machine {
     /// the context of a hook that is about a socket.
     pub(super) fn socket_at(&self, register: u64) -> Option<SocketRef> {
         let is = |address: Address| address.register() == register;
-        let found = self.sockets.placed.iter().find(|(_, views)| {
-            is(views.sock) || views.tcp.is_some_and(is)
-        });
+        let found = self
+            .sockets
+            .placed
+            .iter()
+            .find(|(_, views)| is(views.sock) || views.tcp.is_some_and(is));
         if let Some((id, _)) = found {
             return Some(SocketRef::World(*id));
         }
@@ -163,7 +167,9 @@ impl Machine {
 
     /// Makes the current context's `sk` lead to the event's socket.
     pub(super) fn point_to_socket(&mut self) -> Result<(), SpaceFull> {
-        let id = self.current().and_then(|current| current.placed.kern.socket);
+        let id = self
+            .current()
+            .and_then(|current| current.placed.kern.socket);
         let address = match id {
             Some(id) => self.socket_address(id)?,
             None => None,

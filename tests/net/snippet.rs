@@ -124,7 +124,9 @@ impl Snippet {
     pub fn see(self, fields: &[&str]) -> Self {
         let layout = layout(self.prog_type.info().context, Arch::HOST).unwrap();
         fields.iter().fold(self, |snippet, name| {
-            let (offset, size) = layout.find(name).unwrap_or_else(|| panic!("no field {name}"));
+            let (offset, size) = layout
+                .find(name)
+                .unwrap_or_else(|| panic!("no field {name}"));
             snippet.load(offset, size.min(8))
         })
     }
@@ -139,7 +141,10 @@ impl Snippet {
     pub fn set(self, field: &str, value: i64) -> Self {
         let layout = layout(self.prog_type.info().context, Arch::HOST).unwrap();
         let (offset, size) = layout.find(field).unwrap();
-        self.line(format!("r1 = {value} ll\n*(u{} *)(r6 + {offset}) = r1", size * 8))
+        self.line(format!(
+            "r1 = {value} ll\n*(u{} *)(r6 + {offset}) = r1",
+            size * 8
+        ))
     }
 
     /// Writes down these bytes of the packet, read through the context's pointers, if it
@@ -179,7 +184,8 @@ impl Snippet {
         program.maps = [MapDef::new("notes", MapType::Array, 4, ROOM, 1)].into();
         program.license = "GPL".into();
         program.expected_attach_type = self.attach;
-        let assembly = assemble_with(&text, &program).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let assembly =
+            assemble_with(&text, &program).unwrap_or_else(|error| panic!("{error}\n{text}"));
         program.insns = assembly.slots;
         Arc::new(program)
     }

@@ -203,14 +203,14 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_MSG]; }
             72 sk_redirect_hash = none, "long " "struct sk_buff *skb, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_SKB]; }
-            73 lwt_push_encap = none, "long " "struct sk_buff *skb, u32 type, void *hdr, u32 len" [CHANGES_PACKET] {
+            73 lwt_push_encap = net::lwt::push_encap, "long " "struct sk_buff *skb, u32 type, void *hdr, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_IN LWT_XMIT]; }
-            74 lwt_seg6_store_bytes = none,
+            74 lwt_seg6_store_bytes = net::seg6::store_bytes,
                 "long " "struct sk_buff *skb, u32 offset, const void *from, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_SEG6LOCAL]; }
-            75 lwt_seg6_adjust_srh = none, "long " "struct sk_buff *skb, u32 offset, s32 delta" [CHANGES_PACKET] {
+            75 lwt_seg6_adjust_srh = net::seg6::adjust, "long " "struct sk_buff *skb, u32 offset, s32 delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [LWT_SEG6LOCAL]; }
-            76 lwt_seg6_action = none,
+            76 lwt_seg6_action = net::seg6::action,
                 "long " "struct sk_buff *skb, u32 action, void *param, u32 param_len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_SEG6LOCAL]; }
             77 rc_repeat = none, "long " "void *ctx" [OPTIONAL] {

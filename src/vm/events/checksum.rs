@@ -35,5 +35,9 @@ pub const fn folded(sum: u32) -> u16 {
 /// (`csum_block_add`): behind an odd number of them high and low change places.
 #[must_use]
 pub const fn shifted(sum: u32, at: usize) -> u32 {
-    if at.is_multiple_of(2) { sum } else { sum.rotate_right(8) }
+    if at.is_multiple_of(2) {
+        sum
+    } else {
+        sum.rotate_right(8)
+    }
 }

@@ -255,7 +255,11 @@ fn payload(prog_type: ProgType, bytes: &[u8]) -> Result<Prepared, String> {
     let number = |number: u32| FieldValue::Int(number.into());
     let room = MAX_GROWN.saturating_sub(bytes.len()) + SLACK;
     Ok(Prepared {
-        fields: vec![("len", number(len)), ("size", number(len)), ("ifindex", number(1))],
+        fields: vec![
+            ("len", number(len)),
+            ("size", number(len)),
+            ("ifindex", number(1)),
+        ],
         // Of a stream's data nobody knows where headers were.
         headers: (prog_type == ProgType::SkSkb).then(Headers::default),
         room: match prog_type {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::checksum;
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
-use super::checksum;
 use super::kern::{Checksum, Headers, Kern};
 use super::layout::{Layout, Source};
 use super::packet::{self, Prepared};
@@ -19,8 +19,8 @@ use super::value::FieldValue;
 use super::window::{PacketRange, Window};
 use crate::spec::context::Arch;
 use crate::spec::{ContextKind, PacketAccess, ProgType};
-use crate::vm::world::Socket;
 use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
+use crate::vm::world::Socket;
 
 /// The regions that an event takes while programs run on it.
 ///
@@ -191,8 +191,13 @@ impl Parts {
         });
         let context = values.context(layout);
         let socket = socket::made_up(prog_type, layout, &context);
-        let field = layout.offset("sk").filter(|_| layout.source == Source::Context);
-        let others = socket.iter().zip(field).map(|(socket, offset)| (offset, "sk", socket.sock_bytes()));
+        let field = layout
+            .offset("sk")
+            .filter(|_| layout.source == Source::Context);
+        let others = socket
+            .iter()
+            .zip(field)
+            .map(|(socket, offset)| (offset, "sk", socket.sock_bytes()));
         Self {
             packet,
             others: others.collect(),

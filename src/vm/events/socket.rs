@@ -34,11 +34,26 @@ pub(super) fn made_up(prog_type: ProgType, layout: &Layout, context: &[u8]) -> O
         _ => AF_INET,
     });
     socket.kind = given("type").unwrap_or(socket.kind);
-    socket.protocol = given("protocol").filter(|_| !is_packet(prog_type)).unwrap_or(socket.protocol);
+    socket.protocol = given("protocol")
+        .filter(|_| !is_packet(prog_type))
+        .unwrap_or(socket.protocol);
     socket.mark = given("mark").filter(|_| !is_packet(prog_type)).unwrap_or(0);
-    socket.local = fields.end(socket.family, ["local_ip4", "src_ip4"], ["local_ip6", "src_ip6"], fields.local_port());
-    socket.remote = fields.end(socket.family, ["remote_ip4", "dst_ip4"], ["remote_ip6", "dst_ip6"], fields.remote_port());
-    let connected = matches!(prog_type, ProgType::SkSkb | ProgType::SkMsg | ProgType::SockOps);
+    socket.local = fields.end(
+        socket.family,
+        ["local_ip4", "src_ip4"],
+        ["local_ip6", "src_ip6"],
+        fields.local_port(),
+    );
+    socket.remote = fields.end(
+        socket.family,
+        ["remote_ip4", "dst_ip4"],
+        ["remote_ip6", "dst_ip6"],
+        fields.remote_port(),
+    );
+    let connected = matches!(
+        prog_type,
+        ProgType::SkSkb | ProgType::SkMsg | ProgType::SockOps
+    );
     let state = if connected { Some(ESTABLISHED) } else { None };
     socket.state = given("state").or(state).unwrap_or(socket.state);
     Some(socket)
@@ -60,7 +75,11 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn bytes(&self, name: &str) -> Option<&[u8]> {
-        let field = self.layout.fields.iter().find(|field| field.is_named(name))?;
+        let field = self
+            .layout
+            .fields
+            .iter()
+            .find(|field| field.is_named(name))?;
         let at = field.offset as usize;
         self.context.get(at..at + field.size() as usize)
     }

@@ -210,7 +210,9 @@ pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Returned {
         return Ok(hash);
     }
     let packet = packet::of(call)?;
-    let mac = packet.headers.map_or(packet.range.data, |headers| headers.mac);
+    let mac = packet
+        .headers
+        .map_or(packet.range.data, |headers| headers.mac);
     let mixed = flow(&packet, mac);
     let mixed = mixed.iter().fold(0, |hash, byte| {
         Random::new(hash ^ u64::from(*byte)).next_u64()

@@ -23,7 +23,10 @@ fn cast(call: &mut Call<'_>, name: &str, is: fn(&Socket) -> bool) -> Returned {
     let Ok(socket) = socket::at(call, 1) else {
         return Ok(address);
     };
-    let found = call.machine.socket(socket).map(|socket| (is(socket), socket.object));
+    let found = call
+        .machine
+        .socket(socket)
+        .map(|socket| (is(socket), socket.object));
     match found {
         Some((true, Some(object))) => Ok(object),
         Some((true, None)) => Err(HelperProblem::Other(format!(
@@ -43,7 +46,9 @@ pub fn to_tcp6_sock(call: &mut Call<'_>) -> Returned {
 
 /// `(socket)`: a full TCP socket.
 pub fn to_tcp_sock(call: &mut Call<'_>) -> Returned {
-    cast(call, "tcp_sock", |socket| socket.is_full() && socket.protocol == TCP)
+    cast(call, "tcp_sock", |socket| {
+        socket.is_full() && socket.protocol == TCP
+    })
 }
 
 /// `(socket)`: one that waits for the end of a connection.
@@ -70,7 +75,9 @@ pub fn to_udp6_sock(call: &mut Call<'_>) -> Returned {
 
 /// `(socket)`: a Unix socket.
 pub fn to_unix_sock(call: &mut Call<'_>) -> Returned {
-    cast(call, "unix_sock", |socket| socket.is_full() && socket.family == AF_UNIX)
+    cast(call, "unix_sock", |socket| {
+        socket.is_full() && socket.family == AF_UNIX
+    })
 }
 
 /// `(socket)`: none here is part of an MPTCP connection.

@@ -1,18 +1,21 @@
 //! Helpers of cgroup hooks: what the caller gets, and sysctls (`kernel/bpf/cgroup.c`).
 
+use crate::spec::limits::PAGE_SIZE;
 use crate::util::Errno;
 use crate::vm::events::{Kern, Sysctl};
 use crate::vm::fault::HelperProblem;
 use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::helpers::packet;
 use crate::vm::memory::AccessKind;
-use crate::spec::limits::PAGE_SIZE;
 
 /// What a hook's caller gets: for socket options it is a field of the context.
 pub fn get_retval(call: &mut Call<'_>) -> Returned {
     let field = packet::field(call, "retval").and_then(|(block, at)| block.load(at, 4));
     let field = field.and_then(|value| u32::try_from(value).ok());
-    let kept = call.machine.current().map(|current| current.placed.kern.retval);
+    let kept = call
+        .machine
+        .current()
+        .map(|current| current.placed.kern.retval);
     let retval = field.map(u32::cast_signed).or(kept).unwrap_or(0);
     Ok(i64::from(retval).cast_unsigned())
 }
@@ -36,7 +39,9 @@ fn kern<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Kern, HelperProblem> {
     let context = call.arg(1);
     let current = call.machine.current_mut();
     let current = current.filter(|(current, _)| current.placed.r1() == context);
-    current.map(|(current, _)| &mut current.placed.kern).ok_or(wrong)
+    current
+        .map(|(current, _)| &mut current.placed.kern)
+        .ok_or(wrong)
 }
 
 /// The sysctl that the event is about.
@@ -140,10 +145,19 @@ pub fn bind(call: &mut Call<'_>) -> Returned {
         return Ok(Errno::EINVAL.to_ret());
     };
     let part = |at: usize, len: usize| bytes.get(at..at + len).unwrap_or_default();
-    let port = part(2, 2).first_chunk().map_or(0, |port| u16::from_be_bytes(*port));
+    let port = part(2, 2)
+        .first_chunk()
+        .map_or(0, |port| u16::from_be_bytes(*port));
     let family = u32::from(u16::from_ne_bytes([low, high]));
     let address: SocketAddr = match family {
-        AF_INET | AF_INET6 if size < if family == AF_INET { LENGTHS.0 } else { LENGTHS.1 } => {
+        AF_INET | AF_INET6
+            if size
+                < if family == AF_INET {
+                    LENGTHS.0
+                } else {
+                    LENGTHS.1
+                } =>
+        {
             return Ok(Errno::EINVAL.to_ret());
         }
         AF_INET => {

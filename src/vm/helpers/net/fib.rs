@@ -59,7 +59,10 @@ impl Parameters {
     const DESTINATION_MAC: usize = 58;
 
     fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
-        let bytes = self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
+        let bytes = self
+            .0
+            .get(at..at + N)
+            .and_then(|bytes| bytes.try_into().ok());
         bytes.unwrap_or([0; N])
     }
 
@@ -78,7 +81,10 @@ impl Parameters {
 
     fn put_mtu(&mut self, mtu: u32) {
         let [low, high, ..] = mtu.to_le_bytes();
-        self.put(Self::TOTAL_LEN, &u16::from_le_bytes([low, high]).to_ne_bytes());
+        self.put(
+            Self::TOTAL_LEN,
+            &u16::from_le_bytes([low, high]).to_ne_bytes(),
+        );
     }
 
     fn address(&self, at: usize, is_ipv4: bool) -> IpAddr {
@@ -254,13 +260,13 @@ pub fn check_mtu(call: &mut Call<'_>) -> Returned {
     const FRAGMENTATION_NEEDED: u64 = 1;
     let (index, difference, flags) = (call.arg_u32(2), call.arg_i32(4), call.arg(5));
     let given = call.read(3, 4)?;
-    let given = given.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let given = given
+        .first_chunk()
+        .map_or(0, |bytes| u32::from_ne_bytes(*bytes));
     let is_xdp = packet::prog_type(call) == Some(ProgType::Xdp);
     let unknown = match is_xdp {
         true => flags != 0,
-        false => {
-            flags & !SEGMENTS != 0 || flags & SEGMENTS != 0 && (difference != 0 || given != 0)
-        }
+        false => flags & !SEGMENTS != 0 || flags & SEGMENTS != 0 && (difference != 0 || given != 0),
     };
     if unknown {
         return Ok(Errno::EINVAL.to_ret());

@@ -5,6 +5,8 @@ pub(super) mod cast;
 pub(super) mod cgroup;
 pub(super) mod fib;
 pub(super) mod forward;
+pub(super) mod lwt;
+pub(super) mod seg6;
 pub(super) mod shape;
 pub(super) mod sk_msg;
 mod skb;

@@ -80,9 +80,11 @@ impl<'a> Skb<'a> {
 
     /// A field of `__sk_buff`.
     pub fn field(&self, name: &str) -> u32 {
-        let value = field(self.prog_type, name)
-            .and_then(|(at, size)| self.context.load(at, size.min(4)));
-        value.and_then(|value| u32::try_from(value).ok()).unwrap_or(0)
+        let value =
+            field(self.prog_type, name).and_then(|(at, size)| self.context.load(at, size.min(4)));
+        value
+            .and_then(|value| u32::try_from(value).ok())
+            .unwrap_or(0)
     }
 
     /// Sets a field of `__sk_buff`.
@@ -101,7 +103,10 @@ impl<'a> Skb<'a> {
 
     /// Sets `skb->protocol`.
     pub fn set_protocol(&self, protocol: u16) {
-        self.set_field("protocol", u16::from_le_bytes(protocol.to_be_bytes()).into());
+        self.set_field(
+            "protocol",
+            u16::from_le_bytes(protocol.to_be_bytes()).into(),
+        );
     }
 
     /// Whether it stands for several packets (`skb_is_gso`).
@@ -135,7 +140,9 @@ impl<'a> Skb<'a> {
 
     /// Overwrites bytes of the packet; false where it has none there.
     pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
-        let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= self.len());
+        let fits = at
+            .checked_add(bytes.len())
+            .is_some_and(|end| end <= self.len());
         fits && self.block.write(self.data + at, bytes).is_some()
     }
 
@@ -170,7 +177,11 @@ impl<'a> Skb<'a> {
     /// Moves its end; false where there is no room.
     pub fn resize(&mut self, len: usize) -> bool {
         let old = self.end;
-        match self.data.checked_add(len).filter(|end| *end <= self.block.len()) {
+        match self
+            .data
+            .checked_add(len)
+            .filter(|end| *end <= self.block.len())
+        {
             Some(end) => {
                 self.end = end;
                 let grown = vec![0; end.saturating_sub(old)];

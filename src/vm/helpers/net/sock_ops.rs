@@ -106,7 +106,10 @@ pub fn load_hdr_opt(call: &mut Call<'_>) -> Returned {
     }
     let magic = wanted.get(2..len.into()).unwrap_or_default();
     let header = if flags & FROM_SYN != 0 {
-        let syn = call.machine.current().map(|current| current.placed.kern.syn.clone());
+        let syn = call
+            .machine
+            .current()
+            .map(|current| current.placed.kern.syn.clone());
         let syn = syn.unwrap_or_default();
         match tcp_header(&syn) {
             [] => return Ok(Errno::ENOENT.to_ret()),
@@ -119,8 +122,14 @@ pub fn load_hdr_opt(call: &mut Call<'_>) -> Returned {
         }
     };
     // A header says how long it is; what is written has no such end yet.
-    let end = header.get(12).map_or(HEADER, |byte| usize::from(byte >> 4) * 4);
-    let end = if operation(call) == WRITE_CB { header.len() } else { end.min(header.len()) };
+    let end = header
+        .get(12)
+        .map_or(HEADER, |byte| usize::from(byte >> 4) * 4);
+    let end = if operation(call) == WRITE_CB {
+        header.len()
+    } else {
+        end.min(header.len())
+    };
     let options = header.get(HEADER..end).unwrap_or_default();
     let at = match search(options, kind, magic) {
         Ok(at) => at,

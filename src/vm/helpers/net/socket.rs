@@ -314,7 +314,13 @@ pub fn skb_ancestor_cgroup_id(call: &mut Call<'_>) -> Returned {
 
 /// `(socket)`: its cgroup.
 pub fn sk_cgroup_id(call: &mut Call<'_>) -> Returned {
-    known(call, 1, |socket| if socket.is_full() { socket.cgroup.id() } else { 0 })
+    known(call, 1, |socket| {
+        if socket.is_full() {
+            socket.cgroup.id()
+        } else {
+            0
+        }
+    })
 }
 
 /// `(socket, level)`: an ancestor of it.

@@ -38,7 +38,22 @@ pub const ALL_CALLBACKS: u32 = 0x7f;
 const NUMBERS: &[(i32, &[i32])] = &[
     // REUSEADDR, SNDBUF, RCVBUF, KEEPALIVE, PRIORITY, REUSEPORT, RCVLOWAT, MARK,
     // MAX_PACING_RATE, BINDTOIFINDEX, TXREHASH
-    (SOCKET, &[2, 7, 8, 9, SO_PRIORITY, SO_REUSEPORT, 18, SO_MARK, 47, SO_BINDTOIFINDEX, 74]),
+    (
+        SOCKET,
+        &[
+            2,
+            7,
+            8,
+            9,
+            SO_PRIORITY,
+            SO_REUSEPORT,
+            18,
+            SO_MARK,
+            47,
+            SO_BINDTOIFINDEX,
+            74,
+        ],
+    ),
     // TOS
     (IP, &[1]),
     // TCLASS, AUTOFLOWLABEL
@@ -135,7 +150,10 @@ fn change_connection(socket: &mut Socket, name: i32, number: i32) -> Result<(), 
     let positive = positive.ok_or(Errno::EINVAL);
     let mut put = |field: &str, value: u64| {
         // A field of the structure.
-        socket.tcp_field(field, value).map(drop).map_err(|_| Errno::EINVAL)
+        socket
+            .tcp_field(field, value)
+            .map(drop)
+            .map_err(|_| Errno::EINVAL)
     };
     match name {
         TCP_BPF_IW => put("snd_cwnd", positive?),
@@ -221,7 +239,10 @@ fn read(socket: &Socket, level: i32, name: i32, len: usize) -> Result<Vec<u8>, E
 /// The headers of the SYN that the connection began with (`bpf_sock_ops_get_syn`), TCP's,
 /// IP's and TCP's; the link header is not kept here.
 fn get_syn(call: &mut Call<'_>, name: i32, len: usize) -> Returned {
-    let syn = call.machine.current().map(|current| current.placed.kern.syn.clone());
+    let syn = call
+        .machine
+        .current()
+        .map(|current| current.placed.kern.syn.clone());
     let syn = syn.unwrap_or_default();
     let headers = match name {
         TCP_BPF_SYN => tcp_header(&syn).to_vec(),

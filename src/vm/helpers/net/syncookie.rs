@@ -243,11 +243,18 @@ pub fn raw_check_v6(call: &mut Call<'_>) -> Returned {
 type Headers = Result<(Vec<u8>, Vec<u8>), Errno>;
 
 /// `(socket, IP header, its size, TCP header, its size)`.
-fn headers(call: &mut Call<'_>, off: Errno, flags: impl Fn(&Header) -> Result<(), Errno>) -> Result<Headers, HelperProblem> {
+fn headers(
+    call: &mut Call<'_>,
+    off: Errno,
+    flags: impl Fn(&Header) -> Result<(), Errno>,
+) -> Result<Headers, HelperProblem> {
     let (ip, tcp) = (call.read(2, call.size(3))?, call.read(4, call.size(5))?);
     let socket = socket::at(call, 1)?;
     let listens = call.machine.socket(socket).map(|socket| {
-        (socket.is_listener() && socket.protocol == TCP, socket.family)
+        (
+            socket.is_listener() && socket.protocol == TCP,
+            socket.family,
+        )
     });
     let on = call.machine.world.net().has_syncookies();
     let headers = || {
@@ -279,7 +286,11 @@ pub fn generate(call: &mut Call<'_>) -> Returned {
     let size = call.size(5);
     let found = headers(call, Errno::ENOENT, |header| {
         let asks = header.has(SYN) != 0 && header.has(ACK | FIN | RST) == 0;
-        if asks && header.len == size { Ok(()) } else { Err(Errno::EINVAL) }
+        if asks && header.len == size {
+            Ok(())
+        } else {
+            Err(Errno::EINVAL)
+        }
     })?;
     let made = match found {
         Ok((ip, tcp)) => cookie(call, &ip, &tcp),

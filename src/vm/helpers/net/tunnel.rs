@@ -56,11 +56,19 @@ fn key(tunnel: &Tunnel, flags: u64) -> Vec<u8> {
     bytes.extend(u32::from_le_bytes(id).to_ne_bytes());
     let (source, destination, label) = match tunnel.is_ipv6 {
         true => (tunnel.source, tunnel.destination, tunnel.label),
-        false => (in_host_order(tunnel.source), in_host_order(tunnel.destination), 0),
+        false => (
+            in_host_order(tunnel.source),
+            in_host_order(tunnel.destination),
+            0,
+        ),
     };
     bytes.extend(source);
     bytes.extend([tunnel.tos, tunnel.ttl]);
-    let shown = if flags & WITH_FLAGS != 0 { tunnel.flags } else { 0 };
+    let shown = if flags & WITH_FLAGS != 0 {
+        tunnel.flags
+    } else {
+        0
+    };
     bytes.extend(shown.to_be_bytes());
     bytes.extend(label.to_ne_bytes());
     bytes.extend(destination);
@@ -106,7 +114,9 @@ pub fn set_key(call: &mut Call<'_>) -> Returned {
     }
     from.resize(KEY, 0);
     let part = |at: usize| {
-        let bytes = from.get(at..at + 16).and_then(|bytes| bytes.try_into().ok());
+        let bytes = from
+            .get(at..at + 16)
+            .and_then(|bytes| bytes.try_into().ok());
         bytes.unwrap_or([0; 16])
     };
     let word = |at: usize| {
@@ -178,7 +188,11 @@ pub fn set_options(call: &mut Call<'_>) -> Returned {
     let size = call.size(3);
     let options = call.read(2, size)?.to_vec();
     let mut skb = Skb::of(call)?;
-    let outgoing = skb.kern().tunnel.as_mut().filter(|tunnel| tunnel.is_outgoing);
+    let outgoing = skb
+        .kern()
+        .tunnel
+        .as_mut()
+        .filter(|tunnel| tunnel.is_outgoing);
     Ok(match outgoing {
         Some(_) if !size.is_multiple_of(4) => Errno::EINVAL.to_ret(),
         Some(_) if size > MOST_OPTIONS => Errno::ENOMEM.to_ret(),

@@ -24,7 +24,10 @@ const fn is_tag(protocol: u16) -> bool {
 fn put_tag(skb: &Skb<'_>, protocol: u16, tci: u16) {
     skb.set_field("vlan_present", 1);
     skb.set_field("vlan_tci", tci.into());
-    skb.set_field("vlan_proto", u16::from_le_bytes(protocol.to_be_bytes()).into());
+    skb.set_field(
+        "vlan_proto",
+        u16::from_le_bytes(protocol.to_be_bytes()).into(),
+    );
 }
 
 /// `(context, protocol in network order, tag)`: a tag beside the packet goes into it.

@@ -123,11 +123,29 @@ mod tests {
 
     #[test]
     fn text_that_is_none_is_told() {
-        for bad in ["", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/", "10.0.0.0/x"] {
-            assert!(bad.parse::<Prefix>().unwrap_err().to_string().contains("no prefix"));
+        for bad in [
+            "",
+            "10.0.0.0/33",
+            "10.0.0/8",
+            "fd00::/129",
+            "10.0.0.0/",
+            "10.0.0.0/x",
+        ] {
+            assert!(
+                bad.parse::<Prefix>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("no prefix")
+            );
         }
         assert_eq!(mac("02:00:00:00:00:0a"), Ok([2, 0, 0, 0, 0, 10]));
-        for bad in ["", "02:00", "02:00:00:00:00:00:00", "g2:00:00:00:00:01", "+2:0:0:0:0:1:"] {
+        for bad in [
+            "",
+            "02:00",
+            "02:00:00:00:00:00:00",
+            "g2:00:00:00:00:01",
+            "+2:0:0:0:0:1:",
+        ] {
             assert!(mac(bad).is_err(), "{bad}");
         }
         assert!(endpoint("10.0.0.1").is_err() && address("10.0.0.1:80").is_err());

@@ -275,8 +275,18 @@ mod tests {
         let device = |wanted: &Wanted| net.find_route(wanted).map(|(_, device)| device);
         assert_eq!(device(&wanted("192.0.2.1")), Some(2));
         assert_eq!(device(&wanted("10.2.0.1")), Some(4));
-        assert_eq!(device(&wanted("10.1.0.1")), Some(7), "the first that was made");
-        let ask = |to: &str, table, mark| device(&Wanted { table, mark, ..wanted(to) });
+        assert_eq!(
+            device(&wanted("10.1.0.1")),
+            Some(7),
+            "the first that was made"
+        );
+        let ask = |to: &str, table, mark| {
+            device(&Wanted {
+                table,
+                mark,
+                ..wanted(to)
+            })
+        };
         assert_eq!(ask("10.1.0.1", Some(100), 0), Some(9));
         assert_eq!(ask("10.2.0.1", Some(100), 0), None);
         assert_eq!(ask("10.1.0.1", None, 3), Some(8), "a rule goes first");
@@ -287,13 +297,31 @@ mod tests {
     #[test]
     fn packets_reach_the_socket_that_fits_best() {
         let mut net = Net::default();
-        let listener = net.tcp().local("0.0.0.0:80").unwrap().state(SocketState::Listen).id();
-        let bound = net.tcp().local("10.0.0.1:80").unwrap().state(SocketState::Listen).id();
+        let listener = net
+            .tcp()
+            .local("0.0.0.0:80")
+            .unwrap()
+            .state(SocketState::Listen)
+            .id();
+        let bound = net
+            .tcp()
+            .local("10.0.0.1:80")
+            .unwrap()
+            .state(SocketState::Listen)
+            .id();
         let connection = net.tcp();
-        connection.local("10.0.0.1:80").unwrap().remote("10.0.0.2:999").unwrap();
+        connection
+            .local("10.0.0.1:80")
+            .unwrap()
+            .remote("10.0.0.2:999")
+            .unwrap();
         let connection = connection.id();
         net.udp().local("10.0.0.1:53").unwrap().device(3);
-        net.tcp().local("10.0.0.9:80").unwrap().netns(5).state(SocketState::Listen);
+        net.tcp()
+            .local("10.0.0.9:80")
+            .unwrap()
+            .netns(5)
+            .state(SocketState::Listen);
         let find = |protocol, from: &str, to: &str, device, namespace| {
             let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
             let found = net.find_socket(protocol, from, to, device, namespace);
@@ -314,16 +342,34 @@ mod tests {
     fn a_socket_is_what_programs_see_of_it() {
         let mut net = Net::default();
         let socket = net.tcp();
-        socket.local("10.0.0.1:80").unwrap().remote("10.0.0.2:999").unwrap().mark(7);
+        socket
+            .local("10.0.0.1:80")
+            .unwrap()
+            .remote("10.0.0.2:999")
+            .unwrap()
+            .mark(7);
         let bytes = socket.sock_bytes();
         assert_eq!(bytes[4..16], [2, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0]);
         assert_eq!((bytes[16], &bytes[24..28]), (7, &[10, 0, 0, 1][..]));
-        assert_eq!((bytes[44], &bytes[48..56]), (80, &[3, 231, 0, 0, 10, 0, 0, 2][..]));
+        assert_eq!(
+            (bytes[44], &bytes[48..56]),
+            (80, &[3, 231, 0, 0, 10, 0, 0, 2][..])
+        );
         assert_eq!((bytes[72], bytes[76]), (1, 0xff));
-        socket.tcp_field("snd_cwnd", 10).unwrap().tcp_field("bytes_acked", 1 << 40).unwrap();
+        socket
+            .tcp_field("snd_cwnd", 10)
+            .unwrap()
+            .tcp_field("bytes_acked", 1 << 40)
+            .unwrap();
         assert_eq!(socket.tcp_value("snd_cwnd"), Some(10));
         assert_eq!(socket.tcp_value("bytes_acked"), Some(1 << 40));
-        assert!(socket.tcp_field("cwnd", 1).unwrap_err().to_string().contains("`cwnd`"));
+        assert!(
+            socket
+                .tcp_field("cwnd", 1)
+                .unwrap_err()
+                .to_string()
+                .contains("`cwnd`")
+        );
         assert!(socket.local("[::1]:80").is_err() && socket.local("10.0.0.1").is_err());
     }
 }

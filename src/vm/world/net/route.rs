@@ -198,7 +198,9 @@ pub(super) fn best<'r>(
         let by_rule = wanted.table.is_none() && route.mark.is_some();
         (by_rule, route.prefix.len, u32::MAX - route.metric)
     };
-    let allowed = routes.iter().filter(|route| wanted.allows(route, device(route)));
+    let allowed = routes
+        .iter()
+        .filter(|route| wanted.allows(route, device(route)));
     // The last of equals is taken: the first one is wanted.
     allowed.rev().max_by_key(|route| rank(route))
 }

@@ -79,7 +79,9 @@ impl Ancestry {
     /// The id so many levels below the root; 0 where it is not so deep.
     #[must_use]
     pub fn ancestor(&self, level: i32) -> u64 {
-        let id = usize::try_from(level).ok().and_then(|level| self.0.get(level));
+        let id = usize::try_from(level)
+            .ok()
+            .and_then(|level| self.0.get(level));
         id.copied().unwrap_or(0)
     }
 }
@@ -277,9 +279,17 @@ impl Socket {
         let found = tcp_layout().find(name);
         let (offset, size) = found.ok_or_else(|| NetError::TcpField(name.to_owned()))?;
         let bytes = value.to_ne_bytes();
-        let low = if cfg!(target_endian = "big") { 8 - size as usize } else { 0 };
+        let low = if cfg!(target_endian = "big") {
+            8 - size as usize
+        } else {
+            0
+        };
         let from = bytes.iter().skip(low);
-        let to = self.tcp.iter_mut().skip(offset as usize).take(size as usize);
+        let to = self
+            .tcp
+            .iter_mut()
+            .skip(offset as usize)
+            .take(size as usize);
         to.zip(from).for_each(|(to, from)| *to = *from);
         Ok(self)
     }
@@ -380,7 +390,8 @@ impl Socket {
             own if own == device => 1,
             _ => return None,
         };
-        self.is_hashed().then_some(connected + 2 * u32::from(!wildcard) + by_device)
+        self.is_hashed()
+            .then_some(connected + 2 * u32::from(!wildcard) + by_device)
     }
 
     /// `struct bpf_sock`, in the host's byte order.
