@@ -5,6 +5,7 @@
 //! the maps and the world, an engine runs instructions on them, and the `Vm` here
 //! brings objects, engines and events together.
 
+mod advance;
 mod attach;
 mod attach_point;
 mod compile_time;
@@ -12,21 +13,28 @@ mod cpu;
 mod engine_kind;
 mod error;
 mod fire;
+mod inject;
 mod input;
+mod interrupt;
+mod kernel;
 mod load;
 mod map;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;
+mod probes;
 mod repeat;
 mod runner;
 mod scene;
+mod stage;
+mod usdt;
 mod vm;
 
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;
 pub use engine_kind::EngineKind;
 pub use error::{Error, Result};
+pub use interrupt::Interrupt;
 pub use map::MapView;
 pub use oracle::{Checked, Oracle};
 pub use repeat::Repeated;

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use super::attach_point::Attached;
 use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
+use super::interrupt::Interrupts;
+use super::stage::engine_of;
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
-use crate::spec::helpers;
+use crate::spec::{helpers, kfuncs};
 use crate::verifier::{Verdict, Verification};
+use crate::vm::events::Layout;
 use crate::vm::helpers::Call;
 use crate::vm::{HelperProblem, Machine, MapHandle, ProgramHandle, World};
 
@@ -42,10 +45,12 @@ pub struct Vm {
     /// By program handle: what the verifier says.
     pub(super) verifications: Vec<Arc<Verification>>,
     pub(super) engine: EngineKind,
-    /// By program handle: where the program is attached.
-    pub(super) attached: Vec<Option<Attached>>,
-    /// How often a program has been attached.
-    pub(super) attachments: u64,
+    /// Who is attached where, in the order of attachment.
+    pub(super) attached: Vec<Attached>,
+    /// What happens in the middle of runs.
+    pub(super) interrupts: Interrupts,
+    /// Tracepoints that only the test knows.
+    pub(super) declared: Vec<Arc<Layout>>,
     /// Maps that later objects may share.
     pub(super) shared: Vec<(Sharing, MapHandle)>,
     /// Types of the kernel that events are laid out by.
@@ -76,7 +81,8 @@ impl Vm {
             verifications: Vec::new(),
             engine: EngineKind::default(),
             attached: Vec::new(),
-            attachments: 0,
+            interrupts: Interrupts::default(),
+            declared: Vec::new(),
             shared: Vec::new(),
             kernel_btf: None,
             budget: Budget::default(),
@@ -124,13 +130,7 @@ impl Vm {
     /// By handle: programs of several objects may have one name.
     #[must_use]
     pub fn engine_of_handle(&self, program: ProgramHandle) -> EngineKind {
-        let image = self.images.get(program.index());
-        let has_code = image.is_some_and(|image| image.native().is_some());
-        match image.and_then(|image| image.lowered()) {
-            Some(_) if self.engine == EngineKind::Jit && !has_code => EngineKind::Interp,
-            Some(_) => self.engine,
-            None => EngineKind::Checked,
-        }
+        engine_of(&self.images, self.engine, program)
     }
 
     /// What the verifier says of a program: the kernel's verdict.
@@ -178,9 +178,11 @@ impl Vm {
         self
     }
 
-    /// Lays events out by these types of a kernel; without it, by the BTF that
-    /// the objects were relocated for, or their own.
+    /// Lays events out, and makes objects of the kernel, by these types of a kernel;
+    /// without it, by the BTF that the objects were relocated for, or their own.
     pub fn set_kernel_btf(&mut self, btf: Btf) -> &mut Self {
+        let kernel = self.machine.world.kernel_memory();
+        kernel.set_kernel_types(btf.clone());
         self.kernel_btf = Some(btf);
         self
     }
@@ -210,6 +212,36 @@ impl Vm {
         let helper = helpers::helper_by_name(name);
         let helper = helper.ok_or_else(|| Error::NoHelper(name.to_owned()))?;
         self.machine.mock_helper(helper.id, Box::new(body));
+        Ok(self)
+    }
+
+    /// The same for a kernel function, by its name. It may be one of any module; a loaded
+    /// program that calls it has to declare it.
+    ///
+    /// ```
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// vm.mock_kfunc("bpf_task_from_pid", |call| Ok(u64::from(call.arg(1) == 1)))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoKfunc`] where Linux 6.18 has no kernel function of this name for
+    /// programs, and those that are loaded call none.
+    pub fn mock_kfunc(
+        &mut self,
+        name: &str,
+        body: impl FnMut(&mut Call<'_>) -> std::result::Result<u64, HelperProblem> + Send + 'static,
+    ) -> Result<&mut Self> {
+        let calls = |image: &Arc<Image>| image.kfuncs().any(|callee| &**callee.name() == name);
+        let is_known = self.images.is_empty()
+            || kfuncs::by_name(name).is_some()
+            || self.images.iter().any(calls);
+        if !is_known {
+            return Err(Error::NoKfunc(name.to_owned()));
+        }
+        self.machine.mock_kfunc(name, Box::new(body));
         Ok(self)
     }
 }

@@ -24,6 +24,15 @@ macro_rules! errnos {
                 }
             }
 
+            /// The error of this symbol.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $(stringify!($name) => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
             /// What `strerror` says.
             #[must_use]
             pub const fn text(self) -> &'static str {
@@ -71,6 +80,7 @@ errnos! {
     EPROTONOSUPPORT = 93, "Protocol not supported";
     ESOCKTNOSUPPORT = 94, "Socket type not supported";
     EOPNOTSUPP = 95, "Operation not supported";
+    ETIMEDOUT = 110, "Connection timed out";
     EAFNOSUPPORT = 97, "Address family not supported by protocol";
     EADDRINUSE = 98, "Address already in use";
     EADDRNOTAVAIL = 99, "Cannot assign requested address";
@@ -114,5 +124,7 @@ mod tests {
         assert_eq!(Errno::ENOENT.to_ret(), (-2i64).cast_unsigned());
         assert_eq!(Errno::E2BIG.to_string(), "E2BIG (Argument list too long)");
         assert_eq!(format!("{:?}", Errno(999)), "errno 999");
+        assert_eq!(Errno::from_name("E2BIG"), Some(Errno::E2BIG));
+        assert_eq!(Errno::from_name("EGOOD"), None);
     }
 }

@@ -1,15 +1,24 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+pub mod attach;
 mod cpus;
+pub mod deferred;
+pub mod dynptr;
 pub mod events;
 mod fault;
 mod handle;
 pub mod helpers;
+pub mod inject;
+pub mod kernel;
+pub mod kfuncs;
 mod machine;
 pub mod maps;
 pub mod memory;
+mod nesting;
 mod outcome;
+mod patience;
+mod probed;
 mod sockets;
 pub mod world;
 
@@ -17,6 +26,10 @@ pub use cpus::CpuError;
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
+pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
+pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{AddMapError, Current, Machine};
-pub use outcome::{Outcome, Output, Run};
+pub use nesting::{Fire, Suspended};
+pub(crate) use outcome::Sample;
+pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use world::{Clock, Random, Task, UserMemory, World};

@@ -1,7 +1,13 @@
 //! What came of an event.
 
+use super::attach::{Level, MissedWhy};
+use super::events::Event;
 use super::events::Kern;
+use super::fault::Fault;
+use super::inject::Injected;
 use super::memory::Pointer;
+use crate::spec::ContextKind;
+use crate::spec::context::{self, Arch};
 use crate::util::Errno;
 
 /// What came of firing an event: what each program returned, and what it left
@@ -11,25 +17,74 @@ pub struct Outcome {
     /// The programs that ran, in order.
     pub runs: Vec<Run>,
     /// Programs that did not run because one was active on the same CPU.
-    pub missed: u64,
-    /// Whether the event goes on to the perf buffer: for tracepoints and kprobes
-    /// the AND of what the programs returned is not 0 (`trace_call_bpf`).
+    pub missed: Vec<Missed>,
+    /// Whether what happens goes on: to the perf buffer, where for tracepoints and
+    /// kprobes the AND of what the programs returned is not 0 (`trace_call_bpf`); up the
+    /// network stack; whether a cgroup's or a security module's programs allow it.
     pub passed: bool,
+    /// What the attach point makes of all results: the ANDed value of a tracepoint, what
+    /// a function returns after all, an action, 0 or a negative error. None where the
+    /// kernel makes nothing of them.
+    pub verdict: Option<i64>,
+    /// What `bpf_override_return` made the function return, which was not called.
+    pub overridden: Option<u64>,
+    /// What happened in the middle of the runs, in order.
+    pub nested: Vec<Nested>,
+    /// What the perf buffer gets of a tracepoint that passed.
+    pub(crate) sample: Option<Sample>,
     /// What programs gave out, in order.
     pub outputs: Vec<Output>,
     /// The context's bytes afterwards.
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
+    /// What the context is, where it has fields of its own names.
+    pub context_kind: Option<ContextKind>,
     /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
     pub kern: Kern,
     /// Uses of map elements that had been deleted: allowed by the kernel,
     /// suspicious to a test. At most 16 are kept.
     pub stale: Vec<Pointer>,
+    /// Loads through pointers to the kernel's objects that led nowhere: over a null
+    /// pointer, to an object that was freed, to a number that is no address. They read
+    /// zero, as in the kernel (`BPF_PROBE_MEM`), and a test may not have meant that. Each
+    /// is told as the fault that it would be elsewhere; at most 16 are kept.
+    pub probed: Vec<Fault>,
     /// Ring-buffer records that programs reserved and neither submitted nor
-    /// discarded: the verifier rejects such a program, and later records wait
-    /// behind them.
+    /// discarded, so that later records wait behind them; objects, iterators and
+    /// sections that they did not give back or leave. The verifier rejects such a
+    /// program.
     pub unreleased: Vec<Pointer>,
+    /// Calls that failed because the test wanted them to, in order.
+    pub injected: Vec<Injected>,
+}
+
+/// A program that is attached where an event happened, and did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// The program's name.
+    pub program: String,
+    /// Why not.
+    pub why: MissedWhy,
+}
+
+/// An event that happened in the middle of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nested {
+    /// What fired.
+    pub event: String,
+    /// What the CPU did.
+    pub level: Level,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A record on its way to the perf buffer, with who was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub event: Event,
+    /// The thread's id.
+    pub pid: i32,
 }
 
 /// One program's part in an event.
@@ -109,6 +164,46 @@ impl Outcome {
     #[must_use]
     pub fn run(&self, program: &str) -> Option<&Run> {
         self.runs.iter().find(|run| run.program == program)
+    }
+
+    /// The raw data of the sample that readers of the perf event get (`PERF_SAMPLE_RAW`):
+    /// a tracepoint's record, common fields included; none where the event was dropped, or
+    /// is no tracepoint.
+    #[must_use]
+    pub fn perf_sample(&self) -> Option<Vec<u8>> {
+        let sample = self.sample.as_ref()?;
+        Some(sample.event.record_by(sample.pid))
+    }
+
+    /// How often a program was skipped, events in the middle of this one included.
+    #[must_use]
+    pub fn missed_by(&self, program: &str) -> usize {
+        let own = self
+            .missed
+            .iter()
+            .filter(|missed| missed.program == program);
+        let nested = self
+            .nested
+            .iter()
+            .map(|nested| nested.outcome.missed_by(program));
+        own.count() + nested.sum::<usize>()
+    }
+
+    /// A field of the context afterwards, by its name (`mark`, `user_ip6[1]`, `retval`):
+    /// what the program left there. `None` for a field that is not there, or is no number
+    /// of at most 8 bytes, or a pointer.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<u64> {
+        let layout = context::layout(self.context_kind?, Arch::HOST)?;
+        let (offset, size) = layout.find(name)?;
+        let at = offset as usize;
+        let bytes = self.context.get(at..at + size as usize)?;
+        match *bytes {
+            [a] => Some(a.into()),
+            [a, b] => Some(u16::from_ne_bytes([a, b]).into()),
+            [a, b, c, d] => Some(u32::from_ne_bytes([a, b, c, d]).into()),
+            _ => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+        }
     }
 
     /// The lines that programs printed with `bpf_printk`, in order.

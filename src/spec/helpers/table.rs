@@ -463,13 +463,13 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, Anything) -> Integer, [] for [SYSCALL]; }
             168 sys_close = none, "long " "u32 fd" [] {
                 (Anything) -> Integer, [] for [SYSCALL]; }
-            169 timer_init = none, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
+            169 timer_init = timer::init_timer, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
                 (PtrToTimer, ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            170 timer_set_callback = none, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
+            170 timer_set_callback = timer::set_callback, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
                 (PtrToTimer, PtrToFunc) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            171 timer_start = none, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
+            171 timer_start = timer::start, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            172 timer_cancel = none, "long " "struct bpf_timer *timer" [] {
+            172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
@@ -537,24 +537,24 @@ macro_rules! for_each_helper {
                 (PtrToSockCommon) -> PtrToBtfId(mptcp_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            197 dynptr_from_mem = none, "long " "void *data, u64 size, u64 flags, struct bpf_dynptr *ptr" [] {
+            197 dynptr_from_mem = dynptr::from_mem, "long " "void *data, u64 size, u64 flags, struct bpf_dynptr *ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything,
                     PtrToDynptr|MEM_UNINIT|DYNPTR_TYPE_LOCAL|MEM_WRITE) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            198 ringbuf_reserve_dynptr = none, "long " "void *ringbuf, u32 size, u64 flags, struct bpf_dynptr *ptr" [] {
+            198 ringbuf_reserve_dynptr = dynptr::reserve, "long " "void *ringbuf, u32 size, u64 flags, struct bpf_dynptr *ptr" [] {
                 (ConstMapPtr, Anything, Anything, PtrToDynptr|MEM_UNINIT|DYNPTR_TYPE_RINGBUF|MEM_WRITE) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            199 ringbuf_submit_dynptr = none, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
+            199 ringbuf_submit_dynptr = dynptr::submit, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
                 (PtrToDynptr|OBJ_RELEASE|DYNPTR_TYPE_RINGBUF, Anything) -> Void, [NEEDS_BPF] for [ALL]; }
-            200 ringbuf_discard_dynptr = none, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
+            200 ringbuf_discard_dynptr = dynptr::discard, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
                 (PtrToDynptr|OBJ_RELEASE|DYNPTR_TYPE_RINGBUF, Anything) -> Void, [NEEDS_BPF] for [ALL]; }
-            201 dynptr_read = none, "long " "void *dst, u64 len, const struct bpf_dynptr *src, u64 offset, u64 flags" [] {
+            201 dynptr_read = dynptr::read, "long " "void *dst, u64 len, const struct bpf_dynptr *src, u64 offset, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, PtrToDynptr|MEM_RDONLY, Anything, Anything) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            202 dynptr_write = none, "long " "const struct bpf_dynptr *dst, u64 offset, void *src, u64 len, u64 flags" [] {
+            202 dynptr_write = dynptr::write, "long " "const struct bpf_dynptr *dst, u64 offset, void *src, u64 len, u64 flags" [] {
                 (PtrToDynptr|MEM_RDONLY, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            203 dynptr_data = none, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] {
+            203 dynptr_data = dynptr::data, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] {
                 (PtrToDynptr|MEM_RDONLY, Anything, ConstAllocSizeOrZero) -> PtrToMem|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
             204 tcp_raw_gen_syncookie_ipv4 = net::syncookie::raw_generate_v4, "s64 " "struct iphdr *iph, struct tcphdr *th, u32 th_len" [] {

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::super::attach::Level;
+use super::super::events::Event;
 use super::super::fault::{Fault, HelperProblem};
 use super::super::handle::MapHandle;
 use super::super::machine::Machine;
-use super::super::maps::{Kind, Map};
+use super::super::maps::Map;
 use super::super::memory::AccessKind;
+use super::super::outcome::Outcome;
+use crate::program::Program;
 
 /// Bytes that were copied out of memory; few of them cost no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
@@ -39,6 +43,11 @@ pub trait Callbacks {
         function: u64,
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>>;
+
+    /// The program that runs, where the engine knows it.
+    fn program(&self) -> Option<&Arc<Program>> {
+        None
+    }
 }
 
 impl Call<'_> {
@@ -117,17 +126,14 @@ impl Call<'_> {
         if len == 0 {
             return Ok(());
         }
-        let place = self.machine.space.locate(self.arg(n), len, kind);
-        place
-            .map(drop)
-            .map_err(|fault| HelperProblem::Access { arg: n, fault })
+        let checked = self.machine.space.check(self.arg(n), len, kind);
+        checked.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
     /// The map that argument `n` points to.
     ///
     /// # Errors
-    /// [`HelperProblem::Argument`] where it is none, [`HelperProblem::MapMissing`]
-    /// where its type is not implemented.
+    /// [`HelperProblem::Argument`] where it is none.
     pub fn map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
         let handle = self.map_handle(n)?;
         Ok((handle, self.map_of(n, handle)?.clone()))
@@ -149,14 +155,8 @@ impl Call<'_> {
         n: usize,
         handle: MapHandle,
     ) -> Result<&Arc<dyn Map>, HelperProblem> {
-        let map = self
-            .machine
-            .map(handle)
-            .ok_or_else(|| self.wrong(n, "a map"))?;
-        match map.kind() {
-            Kind::Placeholder => Err(missing(n, &**map)),
-            _ => Ok(map),
-        }
+        let map = self.machine.map(handle);
+        map.ok_or_else(|| self.wrong(n, "a map"))
     }
 
     /// The error for an argument that is not what it should be.
@@ -169,6 +169,27 @@ impl Call<'_> {
         }
     }
 
+    /// Fires an event in the middle of the run, for a mock that stands for a helper which
+    /// reaches a traced function: programs that are attached there run, unless those that
+    /// are active on the CPU keep them from it, as in Linux. What came of it is in the
+    /// outcome of the run, too ([`Outcome::nested`]).
+    ///
+    /// ```
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// let wakeup = vm.tracepoint("syscalls/sys_enter_write")?;
+    /// vm.mock_helper("bpf_send_signal", move |call| call.fire(&wakeup).map(|_| 0))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    pub fn fire(&mut self, event: &Event) -> Result<Outcome, HelperProblem> {
+        self.machine.interrupt(Level::Task, event)
+    }
+
     /// Calls the program's function that argument `n` points to.
     ///
     /// # Errors
@@ -177,16 +198,6 @@ impl Call<'_> {
         let function = self.arg(n);
         let result = self.engine.call_back(self.machine, function, args);
         result.map_err(HelperProblem::Callback)
-    }
-}
-
-/// The error for a map of a type that is not implemented.
-#[cold]
-pub(super) fn missing(arg: usize, map: &dyn Map) -> HelperProblem {
-    HelperProblem::MapMissing {
-        arg,
-        map: map.def().name.clone(),
-        map_type: map.def().map_type,
     }
 }
 

@@ -78,26 +78,39 @@ pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
 
 /// `(context, offset, source, size, flags)`.
 pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
-    let (offset, len, flags) = (call.arg_u32(2), call.size(4), call.arg(5));
+    let (context, offset, len, flags) = (call.arg(1), call.arg_u32(2), call.size(4), call.arg(5));
     let bytes = call.read(3, len)?;
+    let stored = store(call, 1, context, offset, &bytes, flags)?;
+    Ok(stored.err().map_or(0, Errno::to_ret))
+}
+
+/// Overwrites bytes of the packet that belongs to a context, to which argument `n` leads.
+pub(in crate::vm) fn store(
+    call: &mut Call<'_>,
+    n: usize,
+    context: u64,
+    offset: u32,
+    bytes: &[u8],
+    flags: u64,
+) -> Result<Result<(), Errno>, HelperProblem> {
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
-        return Ok(Errno::EINVAL.to_ret());
+        return Ok(Err(Errno::EINVAL));
     }
-    let mut packet = packet::of(call)?;
-    let before = packet.read(offset as usize, len);
-    if offset > INT_MAX || packet.write(offset as usize, &bytes).is_none() {
-        return Ok(Errno::EFAULT.to_ret());
+    let mut packet = packet::at(call, n, context)?;
+    let before = packet.read(offset as usize, bytes.len());
+    if offset > INT_MAX || packet.write(offset as usize, bytes).is_none() {
+        return Ok(Err(Errno::EFAULT));
     }
     if let (Checksum::Complete(Some(sum)), Some(before)) = (&mut packet.kern.checksum, before)
         && flags & RECOMPUTE_CSUM != 0
     {
         let part = |bytes: &[u8]| shifted(partial(bytes, 0), offset as usize);
-        *sum = add(add(*sum, !part(&before)), part(&bytes));
+        *sum = add(add(*sum, !part(&before)), part(bytes));
     }
     if flags & INVALIDATE_HASH != 0 {
         store_hash(call, 0);
     }
-    Ok(0)
+    Ok(Ok(()))
 }
 
 /// `(context, size)`: packets are linear here, so that there is nothing to pull.

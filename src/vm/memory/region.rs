@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::pages::Pages;
 use super::shared::SharedBytes;
 use super::slab::Slab;
+use crate::spec::ContextKind;
 
 /// What a program may do with a region's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum Body {
     },
     /// The values of a map, each with a gap behind it that belongs to nobody.
     Elements(Arc<Slab>),
+    /// The pages of an arena.
+    Pages(Arc<Pages>),
     /// Something that has an address and no bytes: a map, a function, a socket.
     Opaque,
 }
@@ -60,6 +64,9 @@ pub struct Region {
     /// Bytes at the start that the program must not touch (a tracepoint context
     /// holds the registers' pointer in the first 8).
     pub hidden: u32,
+    /// Which context it is, where the kernel makes more of accesses to some fields than
+    /// their bytes say ([`loaded_as`](crate::spec::context::loaded_as)).
+    pub context: Option<ContextKind>,
     /// Fields that load as pointers.
     pub pointers: SmallVec<[PointerField; 4]>,
     /// Whether each access is judged, even one that was proved to be in bounds: the
@@ -91,6 +98,12 @@ impl Region {
         Self::new(name, Body::Elements(slab))
     }
 
+    /// The memory of an arena.
+    #[must_use]
+    pub fn pages(name: impl Into<Arc<str>>, pages: Arc<Pages>) -> Self {
+        Self::new(name, Body::Pages(pages))
+    }
+
     /// Something without bytes.
     #[must_use]
     pub fn opaque(name: impl Into<Arc<str>>) -> Self {
@@ -103,6 +116,7 @@ impl Region {
             rights: Rights::ReadWrite,
             body,
             hidden: 0,
+            context: None,
             pointers: SmallVec::new(),
             judged: false,
         }
@@ -121,6 +135,15 @@ impl Region {
     #[must_use]
     pub fn with_rights(self, rights: Rights) -> Self {
         Self { rights, ..self }
+    }
+
+    /// The same as a context of this kind.
+    #[must_use]
+    pub fn as_context(self, kind: ContextKind) -> Self {
+        Self {
+            context: Some(kind),
+            ..self
+        }
     }
 
     /// The same with its first bytes out of reach.

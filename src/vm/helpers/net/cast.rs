@@ -1,8 +1,9 @@
 //! Helpers that make a typed kernel pointer of a socket (`bpf_skc_to_*`,
 //! `net/core/filter.c`).
 //!
-//! A socket of [`Net`](crate::vm::world::Net) has one such object if the test
-//! [gave](Socket::kernel_object) it one. What is kernel memory already stays what it is.
+//! The object of a socket of [`Net`](crate::vm::world::Net) is the one that the test
+//! [gave](Socket::kernel_object) it, or is made from the kernel's types. What is kernel
+//! memory already stays what it is.
 
 use super::socket;
 use crate::vm::fault::HelperProblem;

@@ -37,7 +37,7 @@ pub struct Skb<'a> {
 fn bytes_at(space: &Space, address: Address) -> Option<Arc<SharedBytes>> {
     match &space.region(address)?.body {
         Body::Bytes { bytes, .. } => Some(bytes.clone()),
-        Body::Elements(_) | Body::Opaque => None,
+        Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
     }
 }
 
