@@ -20,6 +20,7 @@ mod outcome;
 mod patience;
 mod probed;
 mod redirect;
+mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;
