@@ -80,9 +80,9 @@ impl AttachPoint {
             | Hook::UprobeMulti
             | Hook::UretprobeMulti
             | Hook::UprobeSession => matches_glob(target, name) || is_last_part(target, name),
-            Hook::Ksyscall | Hook::Kretsyscall => {
-                ["__x64_sys_", "__arm64_sys_"].iter().any(|prefix| name.strip_prefix(prefix) == Some(target))
-            }
+            Hook::Ksyscall | Hook::Kretsyscall => ["__x64_sys_", "__arm64_sys_"]
+                .iter()
+                .any(|prefix| name.strip_prefix(prefix) == Some(target)),
             Hook::Lsm | Hook::LsmCgroup => {
                 name == target || name.strip_prefix("bpf_lsm_") == Some(target)
             }
@@ -97,7 +97,13 @@ impl AttachPoint {
 
 impl fmt::Display for AttachPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let section = self.hook.rule().sections.first().copied().unwrap_or_default();
+        let section = self
+            .hook
+            .rule()
+            .sections
+            .first()
+            .copied()
+            .unwrap_or_default();
         match &self.target {
             Some(target) => write!(f, "{section}/{target}"),
             None => f.write_str(section),
@@ -137,7 +143,9 @@ fn matches_glob(pattern: &str, name: &str) -> bool {
             },
         }
     }
-    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+    pattern
+        .get(at..)
+        .is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 #[cfg(test)]

@@ -79,7 +79,10 @@ impl<'a> Stage<'a> {
 
     /// The error for a program that is not loaded.
     pub fn no_program(&self, name: &str) -> Error {
-        let names = self.images.iter().map(|image| image.program().name.as_str());
+        let names = self
+            .images
+            .iter()
+            .map(|image| image.program().name.as_str());
         Error::NoProgram {
             name: name.to_owned(),
             there: list(names),
@@ -128,7 +131,7 @@ impl<'a> Stage<'a> {
         'a: 'v,
     {
         self.check_context(program, event)?;
-        let how = match engine_of(self.images, self.engine, program) {
+        let how = match self.engine.of(self.images.get(program.index())) {
             EngineKind::Checked => How::Checked,
             EngineKind::Interp => How::Fast,
             EngineKind::Jit => How::Native,
@@ -297,7 +300,8 @@ impl<'a> Stage<'a> {
             runs = turn.session.is_some();
         }
         let result = if runs {
-            self.run_on(machine, checked, &turn, event, outcome).map(Some)
+            self.run_on(machine, checked, &turn, event, outcome)
+                .map(Some)
         } else {
             Ok(None)
         };
@@ -391,21 +395,6 @@ impl<'a> Stage<'a> {
             insns: finished.insns,
         });
         Ok((finished.r0, retval))
-    }
-}
-
-/// The engine that runs a program where this one was chosen.
-pub(super) fn engine_of(
-    images: &[Arc<Image>],
-    chosen: EngineKind,
-    program: ProgramHandle,
-) -> EngineKind {
-    let image = images.get(program.index());
-    let has_code = image.is_some_and(|image| image.native().is_some());
-    match image.and_then(|image| image.lowered()) {
-        Some(_) if chosen == EngineKind::Jit && !has_code => EngineKind::Interp,
-        Some(_) => chosen,
-        None => EngineKind::Checked,
     }
 }
 

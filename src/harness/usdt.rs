@@ -57,7 +57,11 @@ pub(super) fn fill(
 
 /// The map of this name in a program's object.
 fn map_of<'m>(machine: &'m Machine, image: &Image, name: &str) -> Option<&'m dyn Map> {
-    let at = image.program().maps.iter().position(|def| def.name == name)?;
+    let at = image
+        .program()
+        .maps
+        .iter()
+        .position(|def| def.name == name)?;
     Some(&**machine.map(*image.maps().get(at)?)?)
 }
 

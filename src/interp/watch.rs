@@ -3,8 +3,8 @@
 use super::image::Image;
 use crate::isa::Reg;
 use crate::util::Pc;
-use crate::vm::{Fault, Machine};
 use crate::vm::memory::Address;
+use crate::vm::{Fault, Machine};
 
 /// Sees a run before each of its instructions.
 pub trait Watch {

@@ -149,8 +149,14 @@ impl Outcome {
     /// How often a program was skipped, events in the middle of this one included.
     #[must_use]
     pub fn missed_by(&self, program: &str) -> usize {
-        let own = self.missed.iter().filter(|missed| missed.program == program);
-        let nested = self.nested.iter().map(|nested| nested.outcome.missed_by(program));
+        let own = self
+            .missed
+            .iter()
+            .filter(|missed| missed.program == program);
+        let nested = self
+            .nested
+            .iter()
+            .map(|nested| nested.outcome.missed_by(program));
         own.count() + nested.sum::<usize>()
     }
 

@@ -269,9 +269,7 @@ impl Hook {
         let rule = named.map(|section| section.rule).or_else(|| {
             let of_type = |attach: Option<AttachType>| {
                 let mut rules = section_rules().iter();
-                rules.find(|rule| {
-                    rule.prog_type == program.prog_type && rule.attach_type == attach
-                })
+                rules.find(|rule| rule.prog_type == program.prog_type && rule.attach_type == attach)
             };
             of_type(program.expected_attach_type).or_else(|| {
                 let mut rules = section_rules().iter();

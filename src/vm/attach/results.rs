@@ -122,7 +122,9 @@ impl Tally {
             Results::Action => self.value == i64::from(XDP_PASS),
             Results::Next => {
                 self.value == i64::from(TC_ACT_UNSPEC)
-                    || TC_GOES_ON.iter().any(|action| i64::from(*action) == self.value)
+                    || TC_GOES_ON
+                        .iter()
+                        .any(|action| i64::from(*action) == self.value)
             }
         }
     }
@@ -168,7 +170,10 @@ mod tests {
 
     #[test]
     fn the_first_that_is_not_zero_decides() {
-        assert_eq!(run(Results::FirstNonZero, &[0, -1, 0]), (Some(-1), false, 2));
+        assert_eq!(
+            run(Results::FirstNonZero, &[0, -1, 0]),
+            (Some(-1), false, 2)
+        );
         assert_eq!(run(Results::FirstNonZero, &[0, 0]), (Some(0), true, 2));
         assert_eq!(run(Results::FirstNonZero, &[]), (None, true, 0));
     }

@@ -161,7 +161,10 @@ impl Layout {
         let slot = |name: &str, at: u32| Field::inline(name, at / 8, Shape::number(8, false));
         let mut fields = Vec::new();
         for member in context.members() {
-            let lifted = btf.resolve(member.ty).ok().filter(|_| member.name.is_empty());
+            let lifted = btf
+                .resolve(member.ty)
+                .ok()
+                .filter(|_| member.name.is_empty());
             match lifted.and_then(|union| union.members().next()) {
                 Some(inner) => fields.push(slot(inner.name, member.bit_offset)),
                 None => fields.push(slot(member.name, member.bit_offset)),

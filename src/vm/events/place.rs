@@ -339,9 +339,8 @@ impl Placed {
         }
         if let Some(sp) = layout.and_then(|layout| layout.offset("sp"))
             && !extras.stack.is_empty()
-            && block(space, self.context).is_some_and(|(bytes, _)| {
-                bytes.load(sp as usize, 8) == Some(0)
-            })
+            && block(space, self.context)
+                .is_some_and(|(bytes, _)| bytes.load(sp as usize, 8) == Some(0))
         {
             self.put_behind(space, sp, "kernel stack", &extras.stack)?;
         }

@@ -221,10 +221,16 @@ impl Event {
                 EventKind::Context(ContextKind::PtRegs) => {
                     self.change(&format!("parm{n}"), &value).map(|()| self)
                 }
-                _ => self.change(&format!("args[{index}]"), &value).map(|()| self),
+                _ => self
+                    .change(&format!("args[{index}]"), &value)
+                    .map(|()| self),
             };
         };
-        if let Some(inner) = self.extras.as_mut().and_then(|extras| extras.inner.as_mut()) {
+        if let Some(inner) = self
+            .extras
+            .as_mut()
+            .and_then(|extras| extras.inner.as_mut())
+        {
             return match arch.syscall_arguments().get(index) {
                 Some(register) => {
                     inner.set(register, &value)?;

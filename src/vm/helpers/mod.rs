@@ -13,6 +13,7 @@ mod format;
 mod maps;
 mod output;
 mod packet;
+mod perf;
 mod print;
 mod probe;
 mod redirect;
@@ -22,6 +23,7 @@ mod string;
 mod task;
 #[cfg(test)]
 mod testing;
+mod tracing;
 mod xdp;
 
 use std::sync::PoisonError;
