@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine};
+use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine, SpecialFields};
 use crate::isa::{Names, Pseudo, RawInsn};
 use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc, TypeId};
@@ -102,6 +102,9 @@ pub struct MapDef {
     pub key_type: Option<TypeId>,
     /// Type of the value in the object's BTF.
     pub value_type: Option<TypeId>,
+    /// Fields of a value that the kernel watches over, as its type has them: filled in
+    /// when the map is made ([`with_special_fields`](Self::with_special_fields)).
+    pub special: SpecialFields,
     /// Type of the value in the kernel's BTF, for `struct_ops`.
     pub kernel_value_type: Option<TypeId>,
     /// The shape of the maps that a map of maps holds.
@@ -305,6 +308,7 @@ impl MapDef {
             numa_node: 0,
             key_type: None,
             value_type: None,
+            special: SpecialFields::default(),
             kernel_value_type: None,
             inner: None,
             initial: Vec::new(),
@@ -314,6 +318,18 @@ impl MapDef {
             autocreate: true,
             shared: None,
         }
+    }
+
+    /// The definition with the special fields of its value, and of the values of the
+    /// maps that it holds, found by their types in `btf`.
+    #[must_use]
+    pub fn with_special_fields(mut self, btf: &Btf) -> Self {
+        if let Some(value) = self.value_type {
+            self.special = SpecialFields::of(btf, value);
+        }
+        let inner = self.inner.take();
+        self.inner = inner.map(|inner| Box::new(inner.with_special_fields(btf)));
+        self
     }
 
     /// The flags that the map has once it is made: those that are asked for, and those

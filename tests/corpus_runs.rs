@@ -61,9 +61,12 @@ fn is_address(register: u64) -> bool {
 /// A fault because of something that has no implementation, or any other.
 fn missing(fault: &Fault) -> Verdict {
     match &fault.kind {
-        FaultKind::Kfunc { .. } => Verdict::Missing("kernel functions".into()),
+        FaultKind::Kfunc {
+            problem: HelperProblem::MissingKfunc(_),
+            ..
+        } => Verdict::Missing(fault.kind.to_string()),
         FaultKind::Helper {
-            problem: HelperProblem::Missing(_) | HelperProblem::MapMissing { .. },
+            problem: HelperProblem::Missing(_),
             ..
         } => Verdict::Missing(fault.kind.to_string()),
         FaultKind::Access(access) => match access.pointer {

@@ -21,6 +21,7 @@ mod layout;
 mod lookup;
 mod names;
 mod path;
+mod special;
 mod types;
 mod value;
 
@@ -36,6 +37,7 @@ pub use kind::Kind;
 pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;
 pub use path::{Field, PathError};
+pub use special::{FieldKind, SpecialField, SpecialFields};
 pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
 pub use value::{SetError, Value, ValueError, ValueProblem};
 

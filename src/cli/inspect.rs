@@ -10,7 +10,7 @@ use super::input::KernelArguments;
 use super::printer::Printer;
 use crate::btf::Btf;
 use crate::object::{Object, Target};
-use crate::report::Inspection;
+use crate::report::{Inspection, Support};
 
 /// Show what is in an object
 ///
@@ -20,6 +20,7 @@ use crate::report::Inspection;
 #[command(after_help = "Examples:
   bpflab inspect prog.bpf.o
   bpflab inspect --relocs prog.bpf.o        each relocation, CO-RE accesses as in C
+  bpflab inspect --support prog.bpf.o       what its programs need, and what of it is there
   bpflab inspect --btf-c /sys/kernel/btf/vmlinux > vmlinux.h
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
 pub(super) struct Arguments {
@@ -31,6 +32,11 @@ pub(super) struct Arguments {
     /// List the relocations one by one
     #[arg(long)]
     relocs: bool,
+    /// List the contexts, helpers, kernel functions and maps that the programs need, and
+    /// which of them are implemented, to be mocked, or unknown; exit code 1 where a
+    /// program needs something unknown
+    #[arg(long, conflicts_with_all = ["relocs", "btf_c"])]
+    support: bool,
     /// Print the BTF as C declarations, as in a vmlinux.h; that of a kernel module
     /// builds on the kernel's, which --btf names
     #[arg(long, conflicts_with = "relocs")]
@@ -42,6 +48,15 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         return declarations(arguments, printer);
     }
     let object = arguments.kernel.open(&arguments.object)?;
+    if arguments.support {
+        let support = Support::new(&object);
+        printer.show(&support)?;
+        return Ok(if support.is_complete() {
+            Exit::Fine
+        } else {
+            Exit::No
+        });
+    }
     printer.show(&Inspection::new(&object, arguments.relocs))?;
     Ok(Exit::Fine)
 }

@@ -2,13 +2,14 @@
 
 use super::answer::{Answer, MapContents};
 use super::subject::{Engine, Subject, Unable};
+use crate::harness;
 use crate::kernel::{
     KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, TestRun, load,
 };
 use crate::program::{MapDef, Program};
-use crate::spec::ProgType;
+use crate::spec::{ContextKind, ProgType, TestRunFlags};
 use crate::util::MapId;
-use crate::vm::events::{Event, EventKind};
+use crate::vm::events::{Checksum, Event, EventKind};
 
 /// The running kernel. It is asked anew for each run, so maps start as they are defined.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,7 +34,7 @@ impl Engine for Kernel {
 
     fn run(&mut self, subject: &Subject) -> Result<Answer, Unable> {
         let first = &subject.program;
-        let run = input(&subject.event)?;
+        let run = input(first.prog_type, &subject.event)?;
         let maps = LoadedMaps::create(&first.maps, first.btf.as_ref())?;
         let mut loaded: Vec<LoadedProgram> = Vec::new();
         for program in subject.programs() {
@@ -47,7 +48,7 @@ impl Engine for Kernel {
         let result = program.test_run(&run)?;
         Ok(Answer {
             retval: Some(result.retval),
-            packet: (!run.data.is_empty()).then(|| seen(first.prog_type, result.data)),
+            packet: packet(first.prog_type, &run, result.data),
             // A raw tracepoint's arguments are not given back.
             context: (first.prog_type == ProgType::Syscall).then_some(result.context),
             maps: contents(&maps, &first.maps)?,
@@ -64,16 +65,33 @@ fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram,
 }
 
 /// The event as the system call takes it.
-fn input(event: &Event) -> Result<TestRun, Unable> {
+fn input(prog_type: ProgType, event: &Event) -> Result<TestRun, Unable> {
     match event.kind() {
         EventKind::Packet => Ok(TestRun {
             repeat: 1,
+            context: event
+                .given_context(prog_type)
+                .map_err(harness::Error::from)?,
+            flags: match event.kern().checksum {
+                Checksum::Complete(_) => TestRunFlags::SKB_CHECKSUM_COMPLETE,
+                _ => TestRunFlags::empty(),
+            },
             ..TestRun::packet(&event.record())
         }),
-        EventKind::Bytes | EventKind::RawTracepoint => Ok(TestRun::context(&event.record())),
+        EventKind::Bytes | EventKind::RawTracepoint | EventKind::Context(ContextKind::SkLookup) => {
+            Ok(TestRun::context(&event.record()))
+        }
         _ => Err(Unable::Unavailable(format!(
             "BPF_PROG_TEST_RUN does not fire {event}"
         ))),
+    }
+}
+
+/// The packet afterwards; a flow dissector's is never changed, and not shown.
+fn packet(prog_type: ProgType, run: &TestRun, shown: Vec<u8>) -> Option<Vec<u8>> {
+    match prog_type {
+        ProgType::FlowDissector => None,
+        _ => (!run.data.is_empty()).then(|| seen(prog_type, shown)),
     }
 }
 

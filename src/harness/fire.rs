@@ -12,7 +12,7 @@ use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::{Checked, Finished, Image, Watch};
 use crate::spec::context::Arch;
-use crate::spec::limits;
+use crate::spec::{ProgType, limits};
 use crate::vm::events::{Event, EventError, Layout};
 use crate::vm::{Fire, Machine, Outcome, ProgramHandle, Run};
 
@@ -20,10 +20,14 @@ impl Vm {
     /// A firing of a tracepoint, `group/name`, to be filled field by field. Fields
     /// go by the names of the format file and of BTF (`count` and `args[2]`).
     ///
+    /// Where no BTF and no table knows the tracepoint, a program that is meant for it is
+    /// believed: the struct that it takes for the record is the layout.
+    ///
     /// # Errors
     /// [`EventError::NoLayout`] where neither the kernel's BTF nor that of a loaded
-    /// object nor the table of system calls knows the tracepoint: declare it with
-    /// [`Layout::declare`], or read its format file with [`Layout::from_format`].
+    /// object nor the table of system calls knows the tracepoint, and no program is
+    /// meant for it: declare it with [`Layout::declare`], or read its format file with
+    /// [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
         if let Some(layout) = self.declared(name) {
             return Ok(Event::tracepoint(layout.clone()));
@@ -32,9 +36,21 @@ impl Vm {
         let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::HOST);
         let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
-            None => of(None),
+            None => of(None).or_else(|error| self.declared_record(name).ok_or(error)),
         };
         Ok(Event::tracepoint(layout?))
+    }
+
+    /// The record of a tracepoint as the first program on it declares it.
+    fn declared_record(&self, name: &str) -> Option<Layout> {
+        let mut meant = self.programs().filter(|program| {
+            program.prog_type == ProgType::Tracepoint
+                && program.attach_target.as_deref() == Some(name)
+        });
+        meant.find_map(|program| {
+            let main = program.func_info.iter().find(|info| info.insn_off == 0)?;
+            Layout::of_program_context(program.btf.as_ref()?, main.ty, name)
+        })
     }
 
     /// A firing of a raw tracepoint, for `raw_tp` and `tp_btf` programs. Arguments

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::error::{Error, Result, list};
 use super::vm::{Sharing, Vm};
+use crate::btf::Btf;
 use crate::interp::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
@@ -68,7 +69,8 @@ impl Vm {
     /// # Errors
     /// As of [`new`](Self::new); nothing of the object can be run then. [`Error::Cpu`]
     /// while other [CPUs](Self::cpu) are in use.
-    pub fn load(&mut self, object: Object) -> Result<()> {
+    pub fn load(&mut self, mut object: Object) -> Result<()> {
+        self.share_symbols(&mut object);
         let programs = relocated(&object)?;
         let verifications = verify_all(&programs);
         for (program, verification) in programs.iter().zip(&verifications) {
@@ -89,7 +91,8 @@ impl Vm {
     ///
     /// # Errors
     /// As of [`load`](Self::load), rejects aside.
-    pub fn load_unverified(&mut self, object: Object) -> Result<()> {
+    pub fn load_unverified(&mut self, mut object: Object) -> Result<()> {
+        self.share_symbols(&mut object);
         self.load_programs(object.maps(), relocated(&object)?)?;
         Ok(())
     }
@@ -115,10 +118,13 @@ impl Vm {
         verifications: Vec<Verification>,
     ) -> Result<Vec<ProgramHandle>> {
         self.machine.may_add("programs")?;
+        // All programs of an object have its types.
+        let btf = programs.iter().find_map(|program| program.btf.as_ref());
         let maps = defs
             .iter()
-            .map(|def| self.load_map(def))
+            .map(|def| self.load_map(def, btf))
             .collect::<Result<Vec<_>>>()?;
+        self.share_types(programs.iter().map(Arc::as_ref));
         if self.kernel_btf.is_none() {
             self.kernel_btf = programs
                 .iter()
@@ -135,7 +141,12 @@ impl Vm {
                     }
                     image
                 }
-                Err(_) => Image::new(program, maps.clone(), machine)?,
+                Err(reject) => {
+                    let image = Image::new(program, maps.clone(), machine)?;
+                    // Of which pointers lead to the kernel's objects the verifier said
+                    // nothing.
+                    image.probing(reject.is_unsupported() || reject.pc().is_none())
+                }
             };
             #[cfg(feature = "jit")]
             let image = {
@@ -156,7 +167,7 @@ impl Vm {
     }
 
     /// Makes a map, or finds the one that it stands for.
-    fn load_map(&mut self, def: &MapDef) -> Result<MapHandle> {
+    fn load_map(&mut self, def: &MapDef, btf: Option<&Btf>) -> Result<MapHandle> {
         let sharing = match (&def.shared, def.pinning) {
             (Some(token), _) => Some(Sharing::Token(token.clone())),
             (None, Pinning::ByName) => Some(Sharing::Pinned(def.name.clone())),
@@ -169,7 +180,11 @@ impl Vm {
         if let Some((_, handle)) = known {
             return Ok(*handle);
         }
-        let map = maps::create(def, self.machine.world.cpus())?;
+        let cpus = self.machine.world.cpus();
+        let map = match btf {
+            Some(btf) => maps::create(&def.clone().with_special_fields(btf), cpus)?,
+            None => maps::create(def, cpus)?,
+        };
         let handle = self.machine.add_map(map)?;
         if let Some(sharing) = sharing {
             self.shared.push((sharing, handle));

@@ -5,6 +5,7 @@
 //! the maps and the world, an engine runs instructions on them, and the `Vm` here
 //! brings objects, engines and events together.
 
+mod advance;
 mod attach;
 mod attach_point;
 mod compile_time;
@@ -12,8 +13,10 @@ mod cpu;
 mod engine_kind;
 mod error;
 mod fire;
+mod inject;
 mod input;
 mod interrupt;
+mod kernel;
 mod load;
 mod map;
 mod oracle;

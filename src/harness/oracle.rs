@@ -219,7 +219,7 @@ impl Run for Seen<'_> {
     fn is_readable(&self, address: u64, len: u64) -> bool {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let space = &self.step.machine.space;
-        let writable = || space.locate(address, len, AccessKind::Write).is_ok();
-        space.locate(address, len, AccessKind::Read).is_ok() || writable()
+        let writable = || space.check(address, len, AccessKind::Write).is_ok();
+        space.check(address, len, AccessKind::Read).is_ok() || writable()
     }
 }

@@ -43,12 +43,15 @@ impl<'v> Scene<'v> {
         let machine = &mut *self.machine;
         if let Some(current) = machine.current() {
             outcome.context = current.placed.context_bytes(&machine.space);
+            outcome.kern = current.placed.kern.clone();
             outcome.packet = current.placed.packet_bytes(&machine.space);
             outcome.overridden = current.placed.site.overridden.or(outcome.overridden);
         }
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.nested.append(&mut machine.take_nested());
         outcome.stale.append(&mut machine.space.take_stale());
+        outcome.probed.append(&mut machine.take_probed());
+        outcome.injected.append(&mut machine.injections.take());
         outcome.unreleased = machine.unreleased().collect();
     }
 }
@@ -60,8 +63,10 @@ impl Drop for Scene<'_> {
             placed.remove(&mut machine.space);
         }
         drop(machine.take_outputs());
-        drop(machine.take_nested());
+        drop(machine.injections.take());
         drop(machine.space.take_stale());
+        drop(machine.take_probed());
+        drop(machine.take_nested());
         if let Some(around) = self.around.take() {
             machine.resume(around);
         }

@@ -10,7 +10,7 @@ use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
-use crate::spec::helpers;
+use crate::spec::{helpers, kfuncs};
 use crate::verifier::{Verdict, Verification};
 use crate::vm::events::Layout;
 use crate::vm::helpers::Call;
@@ -177,9 +177,11 @@ impl Vm {
         self
     }
 
-    /// Lays events out by these types of a kernel; without it, by the BTF that
-    /// the objects were relocated for, or their own.
+    /// Lays events out, and makes objects of the kernel, by these types of a kernel;
+    /// without it, by the BTF that the objects were relocated for, or their own.
     pub fn set_kernel_btf(&mut self, btf: Btf) -> &mut Self {
+        let kernel = self.machine.world.kernel_memory();
+        kernel.set_kernel_types(btf.clone());
         self.kernel_btf = Some(btf);
         self
     }
@@ -209,6 +211,36 @@ impl Vm {
         let helper = helpers::helper_by_name(name);
         let helper = helper.ok_or_else(|| Error::NoHelper(name.to_owned()))?;
         self.machine.mock_helper(helper.id, Box::new(body));
+        Ok(self)
+    }
+
+    /// The same for a kernel function, by its name. It may be one of any module; a loaded
+    /// program that calls it has to declare it.
+    ///
+    /// ```
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// vm.mock_kfunc("bpf_task_from_pid", |call| Ok(u64::from(call.arg(1) == 1)))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoKfunc`] where Linux 6.18 has no kernel function of this name for
+    /// programs, and those that are loaded call none.
+    pub fn mock_kfunc(
+        &mut self,
+        name: &str,
+        body: impl FnMut(&mut Call<'_>) -> std::result::Result<u64, HelperProblem> + Send + 'static,
+    ) -> Result<&mut Self> {
+        let calls = |image: &Arc<Image>| image.kfuncs().any(|callee| &**callee.name() == name);
+        let is_known = self.images.is_empty()
+            || kfuncs::by_name(name).is_some()
+            || self.images.iter().any(calls);
+        if !is_known {
+            return Err(Error::NoKfunc(name.to_owned()));
+        }
+        self.machine.mock_kfunc(name, Box::new(body));
         Ok(self)
     }
 }

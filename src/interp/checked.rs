@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::exception;
 use super::image::Image;
 use super::stack::{Frame, Frames, Stack};
 use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
+use crate::program::Program;
 use crate::spec::{helpers, limits};
 use crate::util::{HelperId, Pc};
 use crate::vm::helpers::{Call, Callbacks};
+use crate::vm::kfuncs::{self, Callee};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
 
 /// How many instructions a run may execute.
@@ -65,6 +68,29 @@ impl Checked {
         start(frames, machine, images, entry, args, budget, None)
     }
 
+    /// Runs the function of `entry` that a register points to, as the kernel calls one
+    /// back when no program runs: a timer's.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), and where that is no function of this program.
+    pub fn call_back(
+        &mut self,
+        machine: &mut Machine,
+        images: &[Arc<Image>],
+        entry: &Image,
+        function: u64,
+        args: [u64; 5],
+        budget: Budget,
+    ) -> Result<Finished, Box<Fault>> {
+        let Some(at) = entry.function_at(function) else {
+            let nowhere = FaultKind::NoFunction(machine.pointer(function));
+            return Err(entry.fault(Pc(0), nowhere));
+        };
+        let frames = self.frames(machine, entry)?;
+        let run = Run::new(frames, images, entry, budget, None);
+        run.finish(machine, at, args)
+    }
+
     /// The same with someone who watches.
     ///
     /// # Errors
@@ -108,24 +134,7 @@ pub(super) fn start<'a>(
     budget: Budget,
     watch: Option<&'a mut (dyn Watch + 'a)>,
 ) -> Result<Finished, Box<Fault>> {
-    let mut run = Run {
-        watch,
-        images,
-        image: entry,
-        stack,
-        regs: [0; Reg::COUNT],
-        frames: SmallVec::new(),
-        around: 0,
-        budget,
-        executed: 0,
-        tail_calls: 0,
-    };
-    let result = run.enter(machine, 0, 0, args);
-    if result.is_err() {
-        run.stack.renew_all(machine);
-    }
-    let insns = run.executed;
-    result.map(|r0| Finished { r0, insns })
+    Run::new(stack, images, entry, budget, watch).finish(machine, 0, args)
 }
 
 /// A run under way.
@@ -152,6 +161,45 @@ pub(super) enum Next {
     Goto(i64),
     /// The function ends.
     Exit,
+}
+
+impl<'a> Run<'a> {
+    /// A run on these frames, before its first instruction.
+    fn new(
+        stack: &'a mut Frames,
+        images: &'a [Arc<Image>],
+        image: &'a Image,
+        budget: Budget,
+        watch: Option<&'a mut (dyn Watch + 'a)>,
+    ) -> Self {
+        Self {
+            watch,
+            images,
+            image,
+            stack,
+            regs: [0; Reg::COUNT],
+            frames: SmallVec::new(),
+            around: 0,
+            budget,
+            executed: 0,
+            tail_calls: 0,
+        }
+    }
+
+    /// Runs the function at `at` to its end.
+    fn finish(
+        mut self,
+        machine: &mut Machine,
+        at: i64,
+        args: [u64; 5],
+    ) -> Result<Finished, Box<Fault>> {
+        let result = self.enter(machine, 0, at, args);
+        if result.is_err() {
+            self.stack.renew_all(machine);
+        }
+        let insns = self.executed;
+        result.map(|r0| Finished { r0, insns })
+    }
 }
 
 impl Run<'_> {
@@ -195,14 +243,18 @@ impl Run<'_> {
                 self.show(machine, at)?;
             }
             let next = match insn {
-                Insn::Call(target) => self.call(machine, at, insn, target)?,
-                Insn::CallReg { target } => self.call_register(machine, at, self.reg(target))?,
-                Insn::MayGoto { off } => self.may_goto(at, off),
-                Insn::Exit => Next::Exit,
+                Insn::Call(target) => self.call(machine, at, insn, target),
+                Insn::CallReg { target } => self.call_register(machine, at, self.reg(target)),
+                Insn::MayGoto { off } => Ok(self.may_goto(at, off)),
+                Insn::Exit => Ok(Next::Exit),
                 insn => match self.operate(machine, at, insn) {
-                    Ok(next) => next,
+                    Ok(next) => Ok(next),
                     Err(kind) => return Err(self.fault(at, kind)),
                 },
+            };
+            let next = match next {
+                Ok(next) => next,
+                Err(fault) => self.catch(machine, at, floor, fault)?,
             };
             at = match next {
                 Next::Follow => at + i64::from(insn.slots()),
@@ -261,7 +313,10 @@ impl Run<'_> {
             }
             CallTarget::Helper(helpers::id::tail_call) => Ok(self.tail_call(machine)),
             CallTarget::Helper(helper) => self.call_helper(machine, at, helper),
-            CallTarget::Kfunc { id, .. } => Err(self.fault(at, FaultKind::Kfunc(id))),
+            CallTarget::Kfunc { id, fd_index } => match self.image.kfunc(id, fd_index) {
+                Some(callee) => self.call_kfunc(machine, at, callee),
+                None => Err(self.fault(at, FaultKind::UnknownKfunc(id))),
+            },
         }
     }
 
@@ -401,6 +456,65 @@ impl Run<'_> {
         }
     }
 
+    fn call_kfunc(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        callee: &Callee,
+    ) -> Result<Next, Box<Fault>> {
+        let mut call = Call {
+            machine,
+            args: Reg::ARGUMENTS.map(|reg| self.reg(reg)),
+            engine: &mut Engine { run: self, at },
+        };
+        match kfuncs::call(callee, &mut call) {
+            Ok(r0) => {
+                self.set(Reg::R0, r0);
+                Ok(Next::Follow)
+            }
+            // What happened in a callback is told as it is, with its own place.
+            Err(HelperProblem::Callback(fault)) => Err(fault),
+            Err(HelperProblem::Thrown(cookie)) => Err(self.fault(at, FaultKind::Thrown(cookie))),
+            Err(problem) => {
+                let name = callee.name().to_string();
+                Err(self.fault(at, FaultKind::Kfunc { name, problem }))
+            }
+        }
+    }
+
+    /// What is to be done about a fault at `at`: where the program threw, the innermost
+    /// main function ends, with what the exception callback makes of the cookie, or the
+    /// cookie itself (`bpf_throw`, `kernel/bpf/helpers.c`). All functions above it end
+    /// without another instruction.
+    #[cold]
+    fn catch(
+        &mut self,
+        machine: &mut Machine,
+        at: i64,
+        floor: usize,
+        fault: Box<Fault>,
+    ) -> Result<Next, Box<Fault>> {
+        let FaultKind::Thrown(cookie) = fault.kind else {
+            return Err(fault);
+        };
+        let main = self.frames.iter().rposition(|frame| frame.start == 0);
+        let main = main.filter(|main| *main >= floor);
+        let keep = main.map_or(floor, |main| main + 1);
+        while self.frames.len() > keep {
+            self.pop_frame(machine);
+        }
+        if main.is_none() {
+            // It is in a function that a helper called back, whose caller ends, too.
+            return Err(fault);
+        }
+        let r0 = match exception::callback(self.image.program()) {
+            Some(callback) => self.enter(machine, at, callback, [cookie, 0, 0, 0, 0])?,
+            None => cookie,
+        };
+        self.set(Reg::R0, r0);
+        Ok(Next::Exit)
+    }
+
     /// The slot of the function that a register points to.
     fn function(&self, machine: &Machine, at: i64, register: u64) -> Result<i64, Box<Fault>> {
         let found = self.image.function_at(register);
@@ -417,7 +531,7 @@ impl Run<'_> {
         self.regs[reg.number() as usize] = value;
     }
 
-    fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
+    pub(super) fn fault(&self, at: i64, kind: FaultKind) -> Box<Fault> {
         self.image.fault(pc(at), kind)
     }
 }
@@ -443,5 +557,9 @@ impl Callbacks for Engine<'_, '_> {
     ) -> Result<u64, Box<Fault>> {
         let to = self.run.function(machine, self.at, function)?;
         self.run.enter(machine, self.at, to, args)
+    }
+
+    fn program(&self) -> Option<&Arc<Program>> {
+        Some(self.run.image.program())
     }
 }

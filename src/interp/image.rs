@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::fast::threaded::code::Threaded;
 use super::native::Native;
-use crate::isa::{Code, DecodeError, Insn};
+use crate::isa::{CallTarget, Code, DecodeError, Insn};
 use crate::lower::{Lenders, Lowered};
 use crate::program::Program;
-use crate::util::Pc;
+use crate::util::{Pc, TypeId};
+use crate::vm::kfuncs::Callee;
+use crate::vm::maps::Kind;
 use crate::vm::memory::{Address, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 
@@ -19,11 +21,16 @@ pub struct Image {
     code: Code,
     lenders: Lenders,
     maps: Vec<MapHandle>,
+    /// The arena whose pointers the program casts.
+    arena: Option<MapHandle>,
     functions: Address,
     frame_names: Vec<Arc<str>>,
+    /// The kernel functions that it calls.
+    kfuncs: Vec<((TypeId, i16), Callee)>,
     lowered: Option<Arc<Lowered>>,
     threaded: Option<Threaded>,
     native: Option<Native>,
+    probes: bool,
 }
 
 impl Image {
@@ -49,15 +56,23 @@ impl Image {
             frame_names.push(stack_of(&program.name));
         }
         let code = Code::new(&program.insns);
+        let is_arena = |map: &&MapHandle| {
+            let map = machine.map(**map);
+            map.is_some_and(|map| matches!(map.kind(), Kind::Arena(_)))
+        };
+        let kfuncs = callees(&program, &code);
         Ok(Self {
             lenders: Lenders::of(&code),
             code,
+            arena: maps.iter().find(is_arena).copied(),
             maps,
             functions: machine.space.insert(functions)?,
             frame_names,
+            kfuncs,
             lowered: None,
             threaded: None,
             native: None,
+            probes: false,
             program,
         })
     }
@@ -69,6 +84,19 @@ impl Image {
             threaded,
             ..self
         }
+    }
+
+    /// Whether a load where nothing is reads as zero, as the kernel's do through pointers
+    /// whose type is known by BTF (`BPF_PROBE_MEM`, `bpf_convert_ctx_accesses`): for a
+    /// program of which the verifier does not know which pointers those are.
+    #[must_use]
+    pub fn probing(self, probes: bool) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// Whether a load where nothing is reads as zero.
+    pub(super) const fn probes(&self) -> bool {
+        self.probes
     }
 
     /// Leaves the program to the loop of the fast interpreter.
@@ -110,6 +138,11 @@ impl Image {
         &self.maps
     }
 
+    /// The arena whose pointers the program casts.
+    pub(super) const fn arena(&self) -> Option<MapHandle> {
+        self.arena
+    }
+
     /// The cells of a lowered program, in optimised builds.
     pub(super) const fn threaded(&self) -> Option<&Threaded> {
         self.threaded.as_ref()
@@ -143,12 +176,32 @@ impl Image {
         self.functions.plus(at.cast_unsigned())
     }
 
+    /// The name of the function that a register points to, if it is one of this program.
+    #[must_use]
+    pub fn function_name(&self, register: u64) -> Option<&str> {
+        let at = u32::try_from(self.function_at(register)?).ok()?;
+        let function = self.program.subprogram(Pc(at));
+        Some(function.map_or(&self.program.name, |function| &function.name))
+    }
+
     /// The slot of the function that a register points to.
     pub(super) fn function_at(&self, register: u64) -> Option<i64> {
         let at = Address::from_register(register)?;
         let ours = at.region() == self.functions.region()
             && at.generation() == self.functions.generation();
         (ours && self.insn(at.offset()).is_some()).then_some(at.offset())
+    }
+
+    /// The kernel functions that it calls.
+    pub fn kfuncs(&self) -> impl Iterator<Item = &Callee> {
+        self.kfuncs.iter().map(|(_, callee)| callee)
+    }
+
+    /// The kernel function that a call names.
+    pub(super) fn kfunc(&self, id: TypeId, fd_index: i16) -> Option<&Callee> {
+        let mut known = self.kfuncs.iter();
+        let found = known.find(|(number, _)| *number == (id, fd_index));
+        found.map(|(_, callee)| callee)
     }
 
     /// Whether the function at a slot lends its frame.
@@ -166,4 +219,20 @@ impl Image {
         let name = self.frame_names.get(after.saturating_sub(1));
         name.cloned().unwrap_or_else(|| "stack".into())
     }
+}
+
+/// The kernel functions that a program calls, each once.
+fn callees(program: &Program, code: &Code) -> Vec<((TypeId, i16), Callee)> {
+    let mut found: Vec<((TypeId, i16), Callee)> = Vec::new();
+    for (_, insn) in code.iter() {
+        let Ok(Insn::Call(CallTarget::Kfunc { id, fd_index })) = insn else {
+            continue;
+        };
+        if found.iter().any(|(known, _)| *known == (id, fd_index)) {
+            continue;
+        }
+        let callee = Callee::of(program, id, fd_index);
+        found.extend(callee.map(|callee| ((id, fd_index), callee)));
+    }
+    found
 }

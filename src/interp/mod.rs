@@ -2,6 +2,7 @@
 //! way to stop is a [`Fault`](crate::vm::Fault), nothing is assumed.
 
 mod checked;
+mod exception;
 mod fast;
 mod image;
 mod native;

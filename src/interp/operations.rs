@@ -6,6 +6,7 @@ use super::checked::{Next, Run};
 use crate::isa::{
     AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, low32, movsx, neg, sign_extend32,
 };
+use crate::util::TypeId;
 use crate::vm::{FaultKind, Machine};
 
 impl Run<'_> {
@@ -38,8 +39,12 @@ impl Run<'_> {
                 self.set(dst, neg(width, self.reg(dst)));
             }
             Insn::Endian { op, size, dst } => self.set(dst, op.eval(size, self.reg(dst))),
-            // Both address spaces are one here: the arena is a region like any other.
-            Insn::AddrSpaceCast { dst, src, .. } => self.set(dst, self.reg(src)),
+            Insn::AddrSpaceCast { dst, src, to, .. } => {
+                let pointer = self.reg(src);
+                let arena = self.image.arena();
+                let cast = arena.and_then(|arena| machine.cast(arena, pointer, to == 1));
+                self.set(dst, cast.unwrap_or(pointer));
+            }
             Insn::LoadImm64 { dst, value } => self.set(dst, value),
             Insn::LoadPseudo { dst, source } => {
                 let value = self.pseudo(machine, at, source)?;
@@ -51,7 +56,7 @@ impl Run<'_> {
                 base,
                 off,
             } => {
-                let value = machine.space.load(self.address(base, off), bytes(size))?;
+                let value = self.load(machine, at, self.address(base, off), size)?;
                 self.set(dst, value);
             }
             Insn::LoadAcquire {
@@ -70,9 +75,7 @@ impl Run<'_> {
                 base,
                 off,
             } => {
-                let value = machine
-                    .space
-                    .load(self.address(base, off), bytes(from.size()))?;
+                let value = self.load(machine, at, self.address(base, off), from.size())?;
                 self.set(dst, from.extend(value));
             }
             Insn::Store {
@@ -123,6 +126,23 @@ impl Run<'_> {
             Insn::MayGoto { .. } | Insn::Call(_) | Insn::CallReg { .. } | Insn::Exit => {}
         }
         Ok(Next::Follow)
+    }
+
+    fn load(
+        &self,
+        machine: &mut Machine,
+        at: i64,
+        address: u64,
+        size: Size,
+    ) -> Result<u64, FaultKind> {
+        match machine.space.load(address, bytes(size)) {
+            Ok(value) => Ok(value),
+            Err(fault) if self.image.probes() && fault.is_unmapped(address) => {
+                machine.note_probed(|| self.fault(at, fault.into()));
+                Ok(0)
+            }
+            Err(fault) => Err(fault.into()),
+        }
     }
 
     fn operand(&self, operand: Operand) -> u64 {
@@ -177,9 +197,16 @@ impl Run<'_> {
                 .and_then(|map| machine.value_address(map, 0))
                 .map(|value| value.wrapping_add(u64::from(off))),
             Pseudo::Func { rel } => Some(self.image.function_address(at + 1 + i64::from(rel))),
+            Pseudo::BtfId { id, btf_fd: 0 } => self.symbol(machine, id),
             Pseudo::BtfId { .. } | Pseudo::MapFd { .. } | Pseudo::MapValue { .. } => None,
         };
         found.ok_or(FaultKind::NoObject(source))
+    }
+
+    /// The address of a variable or function of the kernel.
+    fn symbol(&self, machine: &Machine, id: TypeId) -> Option<u64> {
+        let btf = self.image.program().kernel_btf.as_ref()?;
+        machine.world.kernel_memory().symbol(btf, id)
     }
 }
 

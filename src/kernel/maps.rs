@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use super::cpus;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
+use super::kernel_map::KernelMap;
 use super::loaded_program::LoadedProgram;
 use super::log::text;
 use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
@@ -91,7 +92,7 @@ impl LoadedMaps {
                 if let Initial::Program { index, name } = entry
                     && *name == program.name()
                 {
-                    map.update_fd(&index.to_ne_bytes(), program.as_fd())
+                    map.update_fd(&index.to_ne_bytes(), program.as_fd(), 0)
                         .map_err(|errno| failed(Command::MapUpdateElem, &def.name, errno))?;
                 }
             }
@@ -107,7 +108,7 @@ impl LoadedMaps {
     pub fn lookup(&self, map: MapId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let command = Command::MapLookupElem;
         let (fd, name) = self.get(map, command)?;
-        match fd.lookup(key) {
+        match fd.lookup(key, 0) {
             Ok(value) => Ok(Some(value)),
             Err(Errno::ENOENT) => Ok(None),
             Err(errno) => Err(failed(command, name, errno)),
@@ -129,6 +130,13 @@ impl LoadedMaps {
                 Err(errno) => return Err(failed(command, name, errno)),
             }
         }
+    }
+
+    /// A map, for operations one by one; none where it was not made.
+    #[must_use]
+    pub fn map(&self, map: MapId) -> Option<KernelMap<'_>> {
+        let fd = self.maps.get(map.index()).and_then(Option::as_ref);
+        fd.map(KernelMap::new)
     }
 
     fn get(&self, map: MapId, command: Command) -> Result<(&MapFd, &str)> {
@@ -186,11 +194,13 @@ impl LoadedMaps {
         for entry in &def.initial {
             let updated = match entry {
                 _ if def.map_type == MapType::Arena => Ok(()),
-                Initial::Bytes { key, value } => map.update(key, &whole(value, map.value_size())),
+                Initial::Bytes { key, value } => {
+                    map.update(key, &whole(value, map.value_size()), 0)
+                }
                 Initial::Map { index, map: inner } => {
                     let inner = self.maps.get(inner.index()).and_then(Option::as_ref);
                     inner.map_or(Err(Errno::EBADF), |inner| {
-                        map.update_fd(&index.to_ne_bytes(), inner.as_fd())
+                        map.update_fd(&index.to_ne_bytes(), inner.as_fd(), 0)
                     })
                 }
                 Initial::Program { .. } => Ok(()),

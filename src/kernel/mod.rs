@@ -29,6 +29,7 @@
 mod availability;
 mod cpus;
 mod error;
+mod kernel_map;
 mod load;
 mod loaded_program;
 mod log;
@@ -40,7 +41,9 @@ mod test_run;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
+pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
 pub use maps::LoadedMaps;
+pub use sys::KernelBatch;
 pub use test_run::{TestRun, TestRunResult};

@@ -107,11 +107,17 @@ enum Cmd {
     MapCreate = 0,
     MapLookupElem = 1,
     MapUpdateElem = 2,
+    MapDeleteElem = 3,
     MapGetNextKey = 4,
     ProgLoad = 5,
     ProgTestRun = 10,
     BtfLoad = 18,
+    MapLookupAndDeleteElem = 21,
     MapFreeze = 22,
+    MapLookupBatch = 24,
+    MapLookupAndDeleteBatch = 25,
+    MapUpdateBatch = 26,
+    MapDeleteBatch = 27,
 }
 
 /// The attributes of a command.
@@ -241,6 +247,34 @@ struct Element {
 unsafe impl Attributes for Element {}
 
 #[repr(C)]
+struct Elements {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: i32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+// SAFETY: integers; two of 4 bytes between those of 8 leave no gap.
+unsafe impl Attributes for Elements {}
+
+/// What a batch of look-ups gave, and how it ended: `ENOENT` when there is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelBatch {
+    /// The keys, one behind the other.
+    pub keys: Vec<u8>,
+    /// The values of these keys.
+    pub values: Vec<u8>,
+    /// Where the next batch goes on.
+    pub next: Vec<u8>,
+    /// What the command said.
+    pub result: Result<()>,
+}
+
+#[repr(C)]
 struct MapFreeze {
     map_fd: i32,
 }
@@ -304,43 +338,161 @@ impl MapFd {
         self.arena.as_mut().ok_or(Errno::EINVAL)?.write(bytes)
     }
 
-    fn element(&self, key: u64, value: u64) -> Element {
+    fn element(&self, key: u64, value: u64, flags: u64) -> Element {
         Element {
             map_fd: self.fd.as_raw_fd(),
             zero: 0,
             key,
             value,
-            flags: 0,
+            flags,
         }
     }
 
-    /// `BPF_MAP_UPDATE_ELEM`, creating or replacing.
-    pub fn update(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        if key.len() != self.key_size || value.len() != self.value_size {
-            return Err(Errno::EINVAL);
-        }
-        let mut attributes = self.element(read_address(key), read_address(value));
+    /// `EINVAL` unless key and value are as long as the map's. Without the number of
+    /// CPUs the kernel would write more than is expected.
+    fn check(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let fits = key.len() == self.key_size
+            && self.value_size > 0
+            && value.is_none_or(|value| value.len() == self.value_size);
+        fits.then_some(()).ok_or(Errno::EINVAL)
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM`. Maps without keys take an empty one.
+    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<()> {
+        self.check(key, Some(value))?;
+        let mut attributes = self.element(read_address(key), read_address(value), flags);
         // SAFETY: key and value are as long as the map's; the kernel only reads them.
         unsafe { bpf(Cmd::MapUpdateElem, &mut attributes) }.map(drop)
     }
 
     /// `BPF_MAP_UPDATE_ELEM` of a map that holds maps or programs.
-    pub fn update_fd(&self, key: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
-        self.update(key, &fd.as_raw_fd().to_ne_bytes())
+    pub fn update_fd(&self, key: &[u8], fd: BorrowedFd<'_>, flags: u64) -> Result<()> {
+        self.update(key, &fd.as_raw_fd().to_ne_bytes(), flags)
     }
 
-    /// `BPF_MAP_LOOKUP_ELEM`: the value under a key.
-    pub fn lookup(&self, key: &[u8]) -> Result<Vec<u8>> {
-        // Without the number of CPUs the kernel would write more than is expected.
-        if key.len() != self.key_size || self.value_size == 0 {
-            return Err(Errno::EINVAL);
-        }
-        let mut value = vec![0; self.value_size];
-        let mut attributes = self.element(read_address(key), write_address(&mut value));
+    /// `BPF_MAP_LOOKUP_ELEM`: the value under a key; of a bloom filter, which has no
+    /// keys, whether it may have `value`.
+    pub fn lookup_into(&self, key: &[u8], value: &mut [u8], flags: u64) -> Result<()> {
+        self.check(key, Some(value))?;
+        let mut attributes = self.element(read_address(key), write_address(value), flags);
         // SAFETY: the key is as long as the map's, which is read; the value, which is
         // written, is as long as the map's, for every CPU.
-        unsafe { bpf(Cmd::MapLookupElem, &mut attributes) }?;
+        unsafe { bpf(Cmd::MapLookupElem, &mut attributes) }.map(drop)
+    }
+
+    /// The same, as a new value.
+    pub fn lookup(&self, key: &[u8], flags: u64) -> Result<Vec<u8>> {
+        let mut value = vec![0; self.value_size];
+        self.lookup_into(key, &mut value, flags)?;
         Ok(value)
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
+    pub fn lookup_and_delete(&self, key: &[u8], flags: u64) -> Result<Vec<u8>> {
+        self.check(key, None)?;
+        let mut value = vec![0; self.value_size];
+        let mut attributes = self.element(read_address(key), write_address(&mut value), flags);
+        // SAFETY: as of `lookup_into`.
+        unsafe { bpf(Cmd::MapLookupAndDeleteElem, &mut attributes) }?;
+        Ok(value)
+    }
+
+    /// `BPF_MAP_DELETE_ELEM`.
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        let mut attributes = self.element(read_address(key), 0, 0);
+        // SAFETY: the key is as long as the map's, which is read.
+        unsafe { bpf(Cmd::MapDeleteElem, &mut attributes) }.map(drop)
+    }
+
+    /// `BPF_MAP_LOOKUP_BATCH`, or `BPF_MAP_LOOKUP_AND_DELETE_BATCH`: at most `count`
+    /// elements from where `from` says, or from the start.
+    pub fn read_batch(
+        &self,
+        from: Option<&[u8]>,
+        count: u32,
+        elem_flags: u64,
+        delete: bool,
+    ) -> KernelBatch {
+        let token = self.key_size.max(size_of::<u32>());
+        let mut read = KernelBatch {
+            keys: vec![0; self.key_size * count as usize],
+            values: vec![0; self.value_size * count as usize],
+            next: vec![0; token],
+            result: Ok(()),
+        };
+        let from = match from {
+            Some(from) if from.len() == token => read_address(from),
+            Some(_) => {
+                read.result = Err(Errno::EINVAL);
+                0
+            }
+            None => 0,
+        };
+        let mut attributes = Elements {
+            in_batch: from,
+            out_batch: write_address(&mut read.next),
+            keys: write_address(&mut read.keys),
+            values: write_address(&mut read.values),
+            count,
+            map_fd: self.fd.as_raw_fd(),
+            elem_flags,
+            flags: 0,
+        };
+        let command = match delete {
+            true => Cmd::MapLookupAndDeleteBatch,
+            false => Cmd::MapLookupBatch,
+        };
+        if read.result.is_ok() {
+            // SAFETY: `count` keys and values of the map's sizes have room, and both
+            // tokens are as long as a key, or a number of 4 bytes if that is longer,
+            // which is what either kind of map takes. What is written is ours alone.
+            read.result = unsafe { bpf(command, &mut attributes) }.map(drop);
+        }
+        // A command that failed at once leaves the number as it was given.
+        let told = match read.result {
+            Ok(()) | Err(Errno::ENOENT | Errno::ENOSPC) => attributes.count as usize,
+            Err(_) => 0,
+        };
+        read.keys.truncate(self.key_size * told);
+        read.values.truncate(self.value_size * told);
+        read
+    }
+
+    /// `BPF_MAP_UPDATE_BATCH`, or, without values, `BPF_MAP_DELETE_BATCH`; beside the
+    /// result how many elements were done.
+    pub fn write_batch(
+        &self,
+        keys: &[u8],
+        values: Option<&[u8]>,
+        elem_flags: u64,
+    ) -> (Result<()>, usize) {
+        let count = keys.len().checked_div(self.key_size).unwrap_or_default();
+        let fits = keys.len() == count * self.key_size
+            && values.is_none_or(|values| values.len() == count * self.value_size);
+        let Some(number) = u32::try_from(count).ok().filter(|_| fits) else {
+            return (Err(Errno::EINVAL), 0);
+        };
+        let mut attributes = Elements {
+            in_batch: 0,
+            out_batch: 0,
+            keys: read_address(keys),
+            values: values.map_or(0, read_address),
+            count: number,
+            map_fd: self.fd.as_raw_fd(),
+            elem_flags,
+            flags: 0,
+        };
+        let command = match values {
+            Some(_) => Cmd::MapUpdateBatch,
+            None => Cmd::MapDeleteBatch,
+        };
+        // SAFETY: so many keys and values of the map's sizes are there; the kernel only
+        // reads them.
+        let result = unsafe { bpf(command, &mut attributes) }.map(drop);
+        (result, attributes.count as usize)
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one, or the first one.
@@ -350,7 +502,7 @@ impl MapFd {
         }
         let mut next = vec![0; self.key_size];
         let key = key.map_or(0, read_address);
-        let mut attributes = self.element(key, write_address(&mut next));
+        let mut attributes = self.element(key, write_address(&mut next), 0);
         // SAFETY: both keys are as long as the map's; the second one is written.
         unsafe { bpf(Cmd::MapGetNextKey, &mut attributes) }?;
         Ok(next)

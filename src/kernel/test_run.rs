@@ -5,8 +5,9 @@ use super::loaded_program::LoadedProgram;
 use super::sys::RunRequest;
 use crate::spec::{ProgType, TestRunFlags};
 
-/// Bytes that a program may add to a packet, beyond what it was given.
-const ROOM: usize = 4096;
+/// Bytes that a program may add to a packet, beyond what it was given: helpers make
+/// packets of up to four pages.
+const ROOM: usize = 4 * 4096;
 
 /// What a program is run on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

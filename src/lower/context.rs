@@ -29,13 +29,13 @@ impl Lowered {
     ///   of CPUs than then,
     /// - the context is not that of the machine's current event, or too small, or its
     ///   pointers were not placed with it,
-    /// - a helper that the program calls is mocked.
+    /// - a helper that the program calls is mocked, or calls are to fail.
     ///
     /// The checked interpreter runs it then.
     #[must_use]
     pub fn may_start<'m>(&self, machine: &'m Machine, r1: u64) -> Option<&'m SharedBytes> {
         let is_bound = machine.space.id() == self.space && machine.world.cpus() == self.cpus;
-        if !is_bound || self.calls_mock(machine) {
+        if !is_bound || self.calls_mock(machine) || !machine.injections.is_empty() {
             return None;
         }
         let current = machine.current()?;

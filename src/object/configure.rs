@@ -212,6 +212,12 @@ impl Object {
     pub fn set_ksym(&mut self, name: &str, address: u64) {
         self.ksyms.insert(name.to_owned(), address);
     }
+
+    /// The address of a kernel symbol, if it was set or read.
+    #[must_use]
+    pub fn ksym(&self, name: &str) -> Option<u64> {
+        self.ksyms.get(name).copied()
+    }
 }
 
 impl Entry {

@@ -3,8 +3,10 @@
 
 mod bench;
 mod datum;
+mod heatmap;
 mod histogram;
 mod histogram_rule;
+mod injected;
 mod inspection;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel_check;
@@ -16,14 +18,18 @@ mod map_summary;
 mod outputs;
 mod refused;
 mod rejection;
+mod slot_keys;
+mod support;
 mod table;
 mod tally;
 mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 pub use datum::{Datum, hex};
+pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
 pub use histogram_rule::HistogramRule;
+pub use injected::InjectedRow;
 pub use inspection::{
     BtfSummary, ExternSummary, GlobalSummary, Inspection, NoteRow, ProgramSummary, RelocationRow,
 };
@@ -32,11 +38,12 @@ pub use kernel_check::KernelCheck;
 pub use listing::{ListedInsn, ListedLine, Listing};
 #[cfg(all(feature = "jit", feature = "cli"))]
 pub use machine_listing::{ListedMachineInsn, MachineListing};
-pub use map_contents::{Chart, MapContents, MapEntry, Variables};
+pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
+pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 pub use verdict::{

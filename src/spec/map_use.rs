@@ -15,6 +15,7 @@ use super::attach_type::AttachType;
 use super::helpers::{Caller, id};
 use super::map_type::MapType;
 use super::prog_type::ProgType;
+use crate::btf::FieldKind;
 use crate::util::HelperId;
 
 /// Helpers that take a map, and the kinds that they are made for.
@@ -254,6 +255,26 @@ pub enum ValueField {
     UserPointer,
     /// `struct bpf_list_head` or `struct bpf_rb_root`.
     Graph,
+}
+
+impl ValueField {
+    /// What a field of a map's value is to the map; none for what means something in
+    /// other memory only.
+    #[must_use]
+    pub const fn of(kind: FieldKind) -> Option<Self> {
+        Some(match kind {
+            FieldKind::SpinLock | FieldKind::ResSpinLock => Self::SpinLock,
+            FieldKind::Timer => Self::Timer,
+            FieldKind::Workqueue | FieldKind::TaskWork => Self::Workqueue,
+            FieldKind::KptrUnref
+            | FieldKind::KptrRef
+            | FieldKind::KptrPercpu
+            | FieldKind::Refcount => Self::KernelPointer,
+            FieldKind::Uptr => Self::UserPointer,
+            FieldKind::ListHead | FieldKind::RbRoot => Self::Graph,
+            FieldKind::ListNode | FieldKind::RbNode => return None,
+        })
+    }
 }
 
 /// Whether the program surely holds no lock of a socket (`may_update_sockmap`).

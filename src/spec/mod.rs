@@ -11,6 +11,7 @@ pub mod context;
 mod flags;
 pub mod helpers;
 pub mod iterator;
+pub mod kfuncs;
 pub mod limits;
 pub mod lsm;
 mod map_type;

@@ -24,6 +24,15 @@ macro_rules! errnos {
                 }
             }
 
+            /// The error of this symbol.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $(stringify!($name) => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
             /// What `strerror` says.
             #[must_use]
             pub const fn text(self) -> &'static str {
@@ -60,11 +69,22 @@ errnos! {
     EDEADLK = 35, "Resource deadlock avoided";
     ENAMETOOLONG = 36, "File name too long";
     ELOOP = 40, "Too many levels of symbolic links";
+    ENOMSG = 42, "No message of desired type";
     ENODATA = 61, "No data available";
     EPROTO = 71, "Protocol error";
+    EBADMSG = 74, "Bad message";
     EOVERFLOW = 75, "Value too large for defined data type";
     EMSGSIZE = 90, "Message too long";
+    ENOPROTOOPT = 92, "Protocol not available";
+    EPROTONOSUPPORT = 93, "Protocol not supported";
+    ESOCKTNOSUPPORT = 94, "Socket type not supported";
     EOPNOTSUPP = 95, "Operation not supported";
+    ETIMEDOUT = 110, "Connection timed out";
+    EAFNOSUPPORT = 97, "Address family not supported by protocol";
+    EADDRINUSE = 98, "Address already in use";
+    EADDRNOTAVAIL = 99, "Cannot assign requested address";
+    ENETUNREACH = 101, "Network is unreachable";
+    EALREADY = 114, "Operation already in progress";
     ENOTSUPP = 524, "Operation is not supported";
 }
 
@@ -103,5 +123,7 @@ mod tests {
         assert_eq!(Errno::ENOENT.to_ret(), (-2i64).cast_unsigned());
         assert_eq!(Errno::E2BIG.to_string(), "E2BIG (Argument list too long)");
         assert_eq!(format!("{:?}", Errno(999)), "errno 999");
+        assert_eq!(Errno::from_name("E2BIG"), Some(Errno::E2BIG));
+        assert_eq!(Errno::from_name("EGOOD"), None);
     }
 }

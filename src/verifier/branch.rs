@@ -5,11 +5,12 @@
 //! one with a packet's end checks bytes of the packet. (`check_cond_jmp_op`.)
 
 use super::env::Verifier;
-use super::maps::{FieldKind, Maps};
+use super::maps::Maps;
 use super::reg::{ADD_CONST, ADD_CONST32, Kind, MapRef, RegState};
 use super::reject::Checked;
 use super::scalar::Scalar;
 use super::state::{Linked, LinkedSet, State};
+use crate::btf::FieldKind;
 use crate::isa::{AluOp, JumpOp, Operand, Reg, Width};
 use crate::spec::MapType;
 use crate::spec::helpers::TypeFlags;

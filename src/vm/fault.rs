@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::kernel::KernelError;
 use super::memory::{AccessFault, Pointer, SpaceFull};
 use crate::isa::{DecodeError, Pseudo};
 use crate::program::Program;
@@ -69,9 +70,23 @@ pub enum FaultKind {
         /// What is wrong.
         problem: HelperProblem,
     },
-    /// A kernel function that is not there.
-    #[error("the kernel function with BTF id {0} has no implementation here")]
-    Kfunc(TypeId),
+    /// A kernel function can't do what it was asked.
+    #[error("kernel function {name}: {problem}")]
+    Kfunc {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: HelperProblem,
+    },
+    /// A kernel function whose name is not known.
+    #[error(
+        "the kernel function with BTF id {0} has no name here: \
+         the program comes without the BTF of the kernel or module that it is in"
+    )]
+    UnknownKfunc(TypeId),
+    /// The program threw, and nothing was around that could have ended.
+    #[error("bpf_throw({0:#x}) in a program that has no main function around it")]
+    Thrown(u64),
     /// The instruction was poisoned: its CO-RE relocation had no target.
     #[error(
         "the instruction is poisoned: the kernel types in use have no `{0}`; \
@@ -101,6 +116,12 @@ pub enum HelperProblem {
          `vm.mock_helper(\"{0}\", |call| Ok(0))`"
     )]
     Missing(&'static str),
+    /// The same for a kernel function.
+    #[error(
+        "no implementation here; supply one: \
+         `vm.mock_kfunc(\"{0}\", |call| Ok(0))`"
+    )]
+    MissingKfunc(String),
     /// There is no such helper.
     #[error("Linux 6.18 has helpers 1 to 211 only")]
     Unknown,
@@ -132,16 +153,6 @@ pub enum HelperProblem {
         /// Its type.
         map_type: MapType,
     },
-    /// A map of a type that programs can't use here.
-    #[error("argument {arg} is map {map}: maps of type {map_type} have no implementation here")]
-    MapMissing {
-        /// The argument, from 1.
-        arg: usize,
-        /// The map's name.
-        map: String,
-        /// Its type.
-        map_type: MapType,
-    },
     /// A map that programs may not write, or not read.
     #[error("argument {arg} is map {map}, which is {rights} for programs")]
     MapRights {
@@ -155,12 +166,24 @@ pub enum HelperProblem {
     /// Too many objects alive.
     #[error("{0}")]
     Space(#[from] SpaceFull),
+    /// An object of the kernel that can't be made or found.
+    #[error("{0}")]
+    Kernel(#[from] Box<KernelError>),
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
+    /// The program ends here (`bpf_throw`), with this cookie.
+    #[error("bpf_throw({0:#x})")]
+    Thrown(u64),
     /// A function that the helper called back stopped.
     #[error("in its callback: {0}")]
     Callback(Box<Fault>),
+}
+
+impl From<KernelError> for HelperProblem {
+    fn from(error: KernelError) -> Self {
+        Self::Kernel(Box::new(error))
+    }
 }
 
 /// A helper's name in C, or its number.

@@ -10,13 +10,17 @@ use thiserror::Error;
 
 use super::attach::{Guards, Sessions, Site};
 use super::cpus::{CpuError, Seat};
+use super::deferred::Deferred;
 use super::events::{Event, Placed};
-use super::fault::HelperProblem;
+use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
+use super::inject::Injections;
+use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
+use super::probed::Probed;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -35,10 +39,20 @@ pub struct Machine {
     by_region: Vec<Option<MapHandle>>,
     /// Helpers that a test replaced. All CPUs share a function, one at a time.
     pub(super) mocks: FxHashMap<HelperId, Arc<Mutex<Mock>>>,
+    /// Calls that are to fail.
+    pub injections: Injections,
     /// Memory that helpers lent to a program: ring-buffer records, the last one last.
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Callbacks that will run later, on all CPUs.
+    pub(super) deferred: Arc<Deferred>,
+    /// Which of them runs now.
+    pub(super) running: Option<u64>,
+    /// Loads that found nothing ([`probed`](super::Outcome::probed)).
+    probed: Probed,
+    /// What kernel functions keep.
+    pub(super) kfuncs: kfuncs::State,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
@@ -89,6 +103,8 @@ struct LoadedMap {
     /// Where element 0 of its values is, and how many bytes of address space
     /// further the next is.
     values: Option<(Address, u64)>,
+    /// Where offset 0 of an arena's region is.
+    arena: Option<Address>,
     /// What messages call a record that a program has reserved in it.
     record_name: Arc<str>,
 }
@@ -128,14 +144,19 @@ impl Machine {
     #[must_use]
     pub fn new(world: World) -> Self {
         Self {
-            space: Space::new(),
+            space: Space::over(world.kernel_memory().blocks().clone()),
             seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
             by_region: Vec::new(),
             mocks: FxHashMap::default(),
+            injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: Arc::default(),
+            running: None,
+            probed: Probed::default(),
+            kfuncs: kfuncs::State::default(),
             task: None,
             outputs: Vec::new(),
             current: None,
@@ -162,8 +183,13 @@ impl Machine {
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
             mocks: self.mocks.clone(),
+            injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            deferred: self.deferred.clone(),
+            running: None,
+            probed: Probed::default(),
+            kfuncs: self.kfuncs.fork(),
             task: self.task,
             outputs: Vec::new(),
             current: None,
@@ -173,7 +199,7 @@ impl Machine {
 
     /// Takes the CPU that the world was moved to, if it was moved: to be called before
     /// programs run, which may then rely on its number being one that maps have values
-    /// for.
+    /// for. They find the world's kernel memory, with the current task as it is now.
     ///
     /// # Errors
     /// [`CpuError::Taken`]; [`CpuError::Missing`] where the world was replaced by one
@@ -183,6 +209,11 @@ impl Machine {
         if self.seat.number() != cpu {
             self.seat = self.seat.take(cpu)?;
         }
+        let kernel = self.world.kernel_memory();
+        if !kernel.blocks().same(self.space.kernel()) {
+            self.space.set_kernel(kernel.blocks().clone());
+        }
+        self.world.refresh();
         Ok(())
     }
 
@@ -224,6 +255,13 @@ impl Machine {
             }
             None => None,
         };
+        let arena = match map.kind() {
+            Kind::Arena(arena) => {
+                let region = Region::pages(format!("arena {name}"), arena.pages().clone());
+                Some(self.space.insert(region)?)
+            }
+            _ => None,
+        };
         let id = u32::try_from(self.maps.len()).map_err(|_| SpaceFull)?;
         let id = MapHandle(id);
         let region = usize::from(handle.region());
@@ -238,6 +276,7 @@ impl Machine {
             map,
             handle,
             values,
+            arena,
         });
         Ok(id)
     }
@@ -272,11 +311,42 @@ impl Machine {
         (loaded.handle == address).then_some(id)
     }
 
-    /// The address of an element's value.
+    /// The address of an element's value; of an arena, which has one, the user's address.
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
-        let (first, span) = self.maps.get(map.index())?.values?;
+        let loaded = self.maps.get(map.index())?;
+        if let Kind::Arena(arena) = loaded.map.kind() {
+            return (element == 0).then(|| arena.user_start());
+        }
+        let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// The element of a map in whose value an address lies, and how far into it.
+    pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
+        let loaded = self.maps.get(map.index())?;
+        let (first, span) = loaded.values?;
+        let slab = loaded.map.slab()?;
+        let distance = address.checked_sub(first.register())?;
+        let element = usize::try_from(distance / span).ok()?;
+        let at = usize::try_from(distance % span).ok()?;
+        (element < slab.count() && at < slab.value_size()).then_some((element, at))
+    }
+
+    /// What a program with this arena makes of a pointer: one that user space knows of one
+    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
+    /// map is no arena.
+    #[must_use]
+    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
+        let loaded = self.maps.get(arena.index())?;
+        let (Kind::Arena(arena), Some(region)) = (loaded.map.kind(), loaded.arena) else {
+            return None;
+        };
+        Some(match pointer {
+            _ if to_user => arena.to_user(pointer),
+            0 => 0,
+            _ => region.plus(pointer & u64::from(u32::MAX)),
+        })
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
@@ -345,22 +415,18 @@ impl Machine {
     }
 
     /// What programs have reserved in ring buffers and neither submitted nor
-    /// discarded: the verifier lets no program end with any.
+    /// discarded, and what else the one that runs now has to give back: the verifier
+    /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
         let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
         addresses.sort_unstable();
-        addresses.into_iter().map(|address| self.pointer(address))
+        let records = addresses.into_iter().map(|address| self.pointer(address));
+        records.chain(self.still_held())
     }
 
-    /// The address of the current task's `struct task_struct`, of which only that
-    /// is mocked.
-    pub(super) fn task_address(&mut self) -> Result<u64, SpaceFull> {
-        let task = match self.task {
-            Some(task) => task,
-            None => self.space.insert(Region::opaque("current task_struct"))?,
-        };
-        self.task = Some(task);
-        Ok(task.register())
+    /// The address of the current task's `struct task_struct`.
+    pub(super) fn task_address(&self) -> Result<u64, HelperProblem> {
+        Ok(self.world.task_address()?)
     }
 
     /// The program that runs now, if one does.
@@ -384,6 +450,7 @@ impl Machine {
 
     /// A program of this type begins to run on an event.
     pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+        self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
     }
 
@@ -392,6 +459,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_held();
         self.current.take().map(|current| current.placed)
     }
 
@@ -444,10 +512,28 @@ impl Machine {
         std::mem::take(&mut self.outputs)
     }
 
+    /// Notes a load that found nothing and read zero, if there is room for it.
+    #[cold]
+    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
+        if self.probed.has_room() {
+            self.probed.push(*fault());
+        }
+    }
+
+    /// Takes the loads that found nothing since the last call, at most 16.
+    pub fn take_probed(&mut self) -> Vec<Fault> {
+        self.probed.take()
+    }
+
     /// Puts a function of the test in place of a helper's body, here and on CPUs that
     /// are [forked](Self::fork) later.
     pub fn mock_helper(&mut self, helper: HelperId, body: Mock) {
         self.mocks.insert(helper, Arc::new(Mutex::new(body)));
+    }
+
+    /// The same for a kernel function.
+    pub fn mock_kfunc(&mut self, name: &str, body: Mock) {
+        self.kfuncs.mock(name, body);
     }
 
     /// Whether a test put a function in place of some helper's body.

@@ -3,21 +3,30 @@
 
 pub mod attach;
 mod cpus;
+pub mod deferred;
+pub mod dynptr;
 pub mod events;
 mod fault;
 mod handle;
 pub mod helpers;
+pub mod inject;
+pub mod kernel;
+pub mod kfuncs;
 mod machine;
 pub mod maps;
 pub mod memory;
 mod nesting;
 mod outcome;
-mod world;
+mod patience;
+mod probed;
+pub mod world;
 
 pub use cpus::CpuError;
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
+pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
+pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{AddMapError, Current, Fire, Machine};
 pub use nesting::Suspended;
 pub(crate) use outcome::Sample;

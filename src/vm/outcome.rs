@@ -2,6 +2,9 @@
 
 use super::attach::{Level, MissedWhy};
 use super::events::Event;
+use super::events::Kern;
+use super::fault::Fault;
+use super::inject::Injected;
 use super::memory::Pointer;
 use crate::util::Errno;
 
@@ -33,13 +36,23 @@ pub struct Outcome {
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
+    /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
+    pub kern: Kern,
     /// Uses of map elements that had been deleted: allowed by the kernel,
     /// suspicious to a test. At most 16 are kept.
     pub stale: Vec<Pointer>,
+    /// Loads through pointers to the kernel's objects that led nowhere: over a null
+    /// pointer, to an object that was freed, to a number that is no address. They read
+    /// zero, as in the kernel (`BPF_PROBE_MEM`), and a test may not have meant that. Each
+    /// is told as the fault that it would be elsewhere; at most 16 are kept.
+    pub probed: Vec<Fault>,
     /// Ring-buffer records that programs reserved and neither submitted nor
-    /// discarded: the verifier rejects such a program, and later records wait
-    /// behind them.
+    /// discarded, so that later records wait behind them; objects, iterators and
+    /// sections that they did not give back or leave. The verifier rejects such a
+    /// program.
     pub unreleased: Vec<Pointer>,
+    /// Calls that failed because the test wanted them to, in order.
+    pub injected: Vec<Injected>,
 }
 
 /// A program that is attached where an event happened, and did not run.

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::input::KernelArguments;
 use crate::harness::EngineKind;
+use crate::vm::Injection;
 
 /// Run programs on events
 ///
@@ -22,6 +23,7 @@ Examples:
   bpflab run prog.bpf.o --event sched/sched_process_exec --set filename=/bin/ls --comm ls
   bpflab run filter.bpf.o --data packet.bin --repeat 100000
   bpflab run prog.bpf.o handle_exec --global min_ns=1000 --json
+  bpflab run prog.bpf.o --inject 'map-update(hist)=ENOMEM@3' --repeat 5
   bpflab run --cases cases.jsonl.xz")]
 pub(in crate::cli) struct Arguments {
     /// Object file
@@ -55,7 +57,7 @@ pub(in crate::cli) struct Arguments {
         value_name = "FILE",
         conflicts_with_all = [
             "object", "program", "event", "set", "events", "format", "data", "global", "repeat",
-            "map", "hist", "record", "kconfig", "ksym",
+            "map", "hist", "record", "kconfig", "ksym", "inject",
         ]
     )]
     pub(super) cases: Option<PathBuf>,
@@ -80,6 +82,11 @@ pub(in crate::cli) struct SetupArguments {
     /// Set a global variable, or a part of one, before the object is loaded
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) global: Vec<String>,
+    /// Make calls of a helper fail, or what suffers from map-update, buffer-full,
+    /// allocation, probe-read: CALL[(MAP)][=ERRNO][@WHICH], where WHICH is 3, 3-5, 3-, /2
+    /// (every second) or 10%[:SEED] (repeatable)
+    #[arg(long, value_name = "CALL")]
+    pub(super) inject: Vec<Injection>,
 }
 
 /// What fires.

@@ -15,7 +15,8 @@ use crate::cli::printer::Printer;
 use crate::harness::{MapView, Repeated, Vm};
 use crate::program::MapOrigin;
 use crate::report::{
-    EventTally, FaultRow, HistogramRule, MapContents, OutputRow, ProgramTally, RecordTypes,
+    EventTally, FaultRow, HistogramRule, InjectedRow, MapContents, OutputRow, ProgramTally,
+    RecordTypes,
 };
 use crate::spec::MapType;
 use crate::vm::ProgramHandle;
@@ -203,6 +204,9 @@ impl Session<'_> {
     ) -> Result<(), Failure> {
         for output in &repeated.outcome.outputs {
             self.printer.show(&OutputRow::new(output, &self.types))?;
+        }
+        for injected in &repeated.outcome.injected {
+            self.printer.show(&InjectedRow::from(injected))?;
         }
         if self.has_rings {
             let rings = self

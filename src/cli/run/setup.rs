@@ -61,6 +61,9 @@ pub(in crate::cli) fn machine(object: Object, arguments: &SetupArguments) -> Res
         vm.set_kernel_btf(btf);
     }
     vm.load_unverified(object)?;
+    for injection in &arguments.inject {
+        vm.inject(injection.clone())?;
+    }
     Ok(vm)
 }
 

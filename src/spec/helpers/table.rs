@@ -73,9 +73,9 @@ macro_rules! for_each_helper {
             17 get_cgroup_classid = none, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC];
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
-            18 skb_vlan_push = none, "long " "struct sk_buff *skb, __be16 vlan_proto, u16 vlan_tci" [CHANGES_PACKET] {
+            18 skb_vlan_push = net::vlan::push, "long " "struct sk_buff *skb, __be16 vlan_proto, u16 vlan_tci" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
-            19 skb_vlan_pop = none, "long " "struct sk_buff *skb" [CHANGES_PACKET] {
+            19 skb_vlan_pop = net::vlan::pop, "long " "struct sk_buff *skb" [CHANGES_PACKET] {
                 (PtrToCtx) -> Integer, [] for [TC]; }
             20 skb_get_tunnel_key = none, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
@@ -85,7 +85,7 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
-            24 get_route_realm = none, "u32 " "struct sk_buff *skb" [] {
+            24 get_route_realm = net::state::get_route_realm, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             25 perf_event_output = output::perf_event_output,
                 "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
@@ -107,9 +107,9 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [TC LWT_XMIT]; }
             30 skb_set_tunnel_opt = none, "long " "struct sk_buff *skb, void *opt, u32 size" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [TC LWT_XMIT]; }
-            31 skb_change_proto = none, "long " "struct sk_buff *skb, __be16 proto, u64 flags" [CHANGES_PACKET] {
+            31 skb_change_proto = net::shape::change_proto, "long " "struct sk_buff *skb, __be16 proto, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
-            32 skb_change_type = none, "long " "struct sk_buff *skb, u32 type" [] {
+            32 skb_change_type = net::shape::change_type, "long " "struct sk_buff *skb, u32 type" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC]; }
             33 skb_under_cgroup = none, "long " "struct sk_buff *skb, struct bpf_map *map, u32 index" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [LWT TC]; }
@@ -121,17 +121,17 @@ macro_rules! for_each_helper {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
             37 current_task_under_cgroup = none, "long " "struct bpf_map *map, u32 index" [] {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
-            38 skb_change_tail = none, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
+            38 skb_change_tail = net::shape::change_tail, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
             39 skb_pull_data = skb::pull_data, "long " "struct sk_buff *skb, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [LWT TC SK_SKB]; }
-            40 csum_update = checksum::csum_update, "s64 " "struct sk_buff *skb, __wsum csum" [] {
+            40 csum_update = net::state::csum_update, "s64 " "struct sk_buff *skb, __wsum csum" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             41 set_hash_invalid = skb::set_hash_invalid, "void " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC LWT_XMIT]; }
             42 get_numa_node_id = environment::get_numa_node_id, "long " "void" [] {
                 () -> Integer, [] for [ALL]; }
-            43 skb_change_head = none, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
+            43 skb_change_head = net::shape::change_head, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
             44 xdp_adjust_head = xdp::adjust_head, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
@@ -149,7 +149,7 @@ macro_rules! for_each_helper {
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
-            50 skb_adjust_room = none, "long " "struct sk_buff *skb, s32 len_diff, u32 mode, u64 flags" [CHANGES_PACKET] {
+            50 skb_adjust_room = net::shape::adjust_room, "long " "struct sk_buff *skb, s32 len_diff, u32 mode, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [TC SK_SKB]; }
             51 redirect_map = redirect::redirect_map, "long " "struct bpf_map *map, u64 key, u64 flags" [] {
                 (ConstMapPtr, Anything, Anything) -> Integer, [] for [XDP]; }
@@ -265,7 +265,7 @@ macro_rules! for_each_helper {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
             96 tcp_sock = socket::tcp_sock, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToTcpSock|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB SOCK_OPS CGROUP_SOCKOPT]; }
-            97 skb_ecn_set_ce = none, "long " "struct sk_buff *skb" [] {
+            97 skb_ecn_set_ce = net::state::ecn_set_ce, "long " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
             98 get_listener_sock = socket::get_listener_sock, "struct bpf_sock *" "struct bpf_sock *sk" [] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
@@ -369,7 +369,7 @@ macro_rules! for_each_helper {
                 (PtrToRingbufMem|OBJ_RELEASE, Anything) -> Void, [] for [ALL]; }
             134 ringbuf_query = output::ringbuf_query, "u64 " "void *ringbuf, u64 flags" [] {
                 (ConstMapPtr, Anything) -> Integer, [] for [ALL]; }
-            135 csum_level = none, "long " "struct sk_buff *skb, u64 level" [] {
+            135 csum_level = net::state::csum_level, "long " "struct sk_buff *skb, u64 level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             136 skc_to_tcp6_sock = none, "struct tcp6_sock *" "void *sk" [CASTS] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(tcp6_sock)|PTR_MAYBE_NULL,
@@ -463,13 +463,13 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, Anything) -> Integer, [] for [SYSCALL]; }
             168 sys_close = none, "long " "u32 fd" [] {
                 (Anything) -> Integer, [] for [SYSCALL]; }
-            169 timer_init = none, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
+            169 timer_init = timer::init_timer, "long " "struct bpf_timer *timer, struct bpf_map *map, u64 flags" [] {
                 (PtrToTimer, ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            170 timer_set_callback = none, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
+            170 timer_set_callback = timer::set_callback, "long " "struct bpf_timer *timer, void *callback_fn" [CALLS_BACK_LATER] {
                 (PtrToTimer, PtrToFunc) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            171 timer_start = none, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
+            171 timer_start = timer::start, "long " "struct bpf_timer *timer, u64 nsecs, u64 flags" [] {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            172 timer_cancel = none, "long " "struct bpf_timer *timer" [] {
+            172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             173 get_func_ip = tracing::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
@@ -523,7 +523,7 @@ macro_rules! for_each_helper {
                 "long " "void *dst, u32 size, const void *user_ptr, struct task_struct *tsk, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything, PtrToBtfId(task_struct), Anything) -> Integer,
                     [GPL_ONLY MIGHT_SLEEP NEEDS_PERFMON] for [ALL]; }
-            192 skb_set_tstamp = none, "long " "struct sk_buff *skb, u64 tstamp, u32 tstamp_type" [] {
+            192 skb_set_tstamp = net::state::set_tstamp, "long " "struct sk_buff *skb, u64 tstamp, u32 tstamp_type" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
             193 ima_file_hash = none, "long " "struct file *file, void *dst, u32 size" [] {
                 (PtrToBtfId(file), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
@@ -537,24 +537,24 @@ macro_rules! for_each_helper {
                 (PtrToSockCommon) -> PtrToBtfId(mptcp_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            197 dynptr_from_mem = none, "long " "void *data, u64 size, u64 flags, struct bpf_dynptr *ptr" [] {
+            197 dynptr_from_mem = dynptr::from_mem, "long " "void *data, u64 size, u64 flags, struct bpf_dynptr *ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything,
                     PtrToDynptr|MEM_UNINIT|DYNPTR_TYPE_LOCAL|MEM_WRITE) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            198 ringbuf_reserve_dynptr = none, "long " "void *ringbuf, u32 size, u64 flags, struct bpf_dynptr *ptr" [] {
+            198 ringbuf_reserve_dynptr = dynptr::reserve, "long " "void *ringbuf, u32 size, u64 flags, struct bpf_dynptr *ptr" [] {
                 (ConstMapPtr, Anything, Anything, PtrToDynptr|MEM_UNINIT|DYNPTR_TYPE_RINGBUF|MEM_WRITE) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            199 ringbuf_submit_dynptr = none, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
+            199 ringbuf_submit_dynptr = dynptr::submit, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
                 (PtrToDynptr|OBJ_RELEASE|DYNPTR_TYPE_RINGBUF, Anything) -> Void, [NEEDS_BPF] for [ALL]; }
-            200 ringbuf_discard_dynptr = none, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
+            200 ringbuf_discard_dynptr = dynptr::discard, "void " "struct bpf_dynptr *ptr, u64 flags" [] {
                 (PtrToDynptr|OBJ_RELEASE|DYNPTR_TYPE_RINGBUF, Anything) -> Void, [NEEDS_BPF] for [ALL]; }
-            201 dynptr_read = none, "long " "void *dst, u64 len, const struct bpf_dynptr *src, u64 offset, u64 flags" [] {
+            201 dynptr_read = dynptr::read, "long " "void *dst, u64 len, const struct bpf_dynptr *src, u64 offset, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, PtrToDynptr|MEM_RDONLY, Anything, Anything) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            202 dynptr_write = none, "long " "const struct bpf_dynptr *dst, u64 offset, void *src, u64 len, u64 flags" [] {
+            202 dynptr_write = dynptr::write, "long " "const struct bpf_dynptr *dst, u64 offset, void *src, u64 len, u64 flags" [] {
                 (PtrToDynptr|MEM_RDONLY, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer,
                     [NEEDS_BPF] for [ALL]; }
-            203 dynptr_data = none, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] {
+            203 dynptr_data = dynptr::data, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] {
                 (PtrToDynptr|MEM_RDONLY, Anything, ConstAllocSizeOrZero) -> PtrToMem|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
             204 tcp_raw_gen_syncookie_ipv4 = none, "s64 " "struct iphdr *iph, struct tcphdr *th, u32 th_len" [] {

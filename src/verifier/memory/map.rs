@@ -4,6 +4,7 @@
 //! What a frozen read-only map holds is a constant to the verifier.
 
 use super::{Access, MemoryAccess};
+use crate::btf::SpecialField;
 use crate::isa::Reg;
 use crate::program::MapDef;
 use crate::spec::MapFlags;
@@ -26,9 +27,8 @@ impl Verifier<'_> {
             return Ok(RegState::UNKNOWN);
         };
         let place = i64::from(off).wrapping_add(place.cast_signed());
-        let is_pointer = |field: &super::super::maps::Field| {
-            field.kind.is_pointer() && i64::from(field.off) == place
-        };
+        let is_pointer =
+            |field: &SpecialField| field.kind.is_pointer() && i64::from(field.off) == place;
         if self.maps.fields(map).iter().any(is_pointer) {
             unsupported!("kernel pointers in map values are not supported by bpflab yet");
         }

@@ -166,7 +166,7 @@ pub enum ValueProblem {
 }
 
 /// The first names of a list, and how many more there are.
-fn listed(names: &[String]) -> String {
+pub(in crate::vm) fn listed(names: &[String]) -> String {
     const SHOWN: usize = 24;
     match names {
         [] => "no fields".to_owned(),
@@ -179,7 +179,7 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Sorts names by how near they are to the one that was asked for.
-pub(super) fn nearest_first(asked: &str, mut names: Vec<String>) -> Vec<String> {
+pub(in crate::vm) fn nearest_first(asked: &str, mut names: Vec<String>) -> Vec<String> {
     // Equal distances keep their order.
     names.sort_by_cached_key(|name| distance(asked, name));
     names

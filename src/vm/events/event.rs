@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::context;
 use super::error::{EventError, ValueProblem};
 use super::extras::{self, Extras, Iteration};
+use super::kern::Kern;
 use super::layout::Layout;
 use super::packet;
 use super::record::Values;
@@ -78,6 +79,7 @@ pub struct Event {
     pub(super) name: String,
     pub(super) kind: EventKind,
     pub(super) body: Body,
+    pub(super) kern: Kern,
     /// What few events have.
     pub(super) extras: Option<Box<Extras>>,
 }
@@ -152,6 +154,7 @@ impl Event {
                 values,
                 data: None,
             },
+            kern: Kern::default(),
             extras: None,
         }
     }
@@ -209,6 +212,7 @@ impl Event {
                 meta: Vec::new(),
                 set: Vec::new(),
             },
+            kern: Kern::default(),
             extras: None,
         }
     }
@@ -251,6 +255,7 @@ impl Event {
             name: "bytes".to_owned(),
             kind: EventKind::Bytes,
             body: Body::Bytes(bytes.into()),
+            kern: Kern::default(),
             extras: None,
         }
     }
@@ -380,6 +385,30 @@ impl Event {
             }
         }
         Ok(self)
+    }
+
+    /// Says what the kernel knows beside the context: the socket that it is about, a
+    /// sysctl's values, a tunnel.
+    ///
+    /// ```
+    /// use bpflab::spec::{ProgType, context::Arch};
+    /// use bpflab::vm::events::{Event, Sysctl};
+    ///
+    /// let event = Event::context(ProgType::CgroupSysctl, Arch::HOST)?
+    ///     .set("write", 1)?
+    ///     .with(|kern| kern.sysctl = Some(Sysctl::write("net/ipv4/tcp_mem", "1 2 3\n", "4 5 6")));
+    /// # Ok::<(), bpflab::vm::events::EventError>(())
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Kern)) -> Self {
+        change(&mut self.kern);
+        self
+    }
+
+    /// What the kernel knows beside the context.
+    #[must_use]
+    pub const fn kern(&self) -> &Kern {
+        &self.kern
     }
 
     /// Sets the header of a tracepoint's record.

@@ -98,6 +98,26 @@ impl Layout {
         }
     }
 
+    /// The record of tracepoint `name` (`group/name`) as a program declares it: the
+    /// struct that the parameter of its function `function` points to. That is all
+    /// there is to go by where no BTF of a kernel has the tracepoint; it has the fields
+    /// that the program's author wanted.
+    ///
+    /// `None` where the function takes no pointer to a struct (`void *ctx`), or its
+    /// struct is larger than a record can be.
+    #[must_use]
+    pub fn of_program_context(btf: &Btf, function: TypeId, name: &str) -> Option<Self> {
+        let proto = prototype(btf.get(function)?)?;
+        let pointer = btf.resolve(proto.params().next()?.ty).ok()?;
+        let pointer = (pointer.kind() == Kind::Ptr).then_some(pointer)?;
+        let record = btf.resolve(pointer.target_id()?).ok()?;
+        if record.kind() != Kind::Struct {
+            return None;
+        }
+        let layout = of_struct(btf, record, name.to_owned());
+        (layout.size as usize <= MAX_TRACE_SIZE).then_some(layout)
+    }
+
     /// The arguments of raw tracepoint `name`, 8 bytes each, which a `raw_tp` or
     /// `tp_btf` program gets. One narrower than 8 bytes is extended with zeros
     /// (`CAST_TO_U64`, `include/trace/bpf_probe.h`).
@@ -630,6 +650,33 @@ mod tests {
                 .to_string()
                 .contains("btf_trace_f")
         );
+    }
+
+    #[test]
+    fn a_programs_context_is_a_layout() {
+        let mut b = Builder::new();
+        let int = b.int("int", 4, Encoding::Signed);
+        let record = [member("ent", int, 0, None), member("vec", int, 64, None)];
+        let record = b.structure("my_record", 16, &record);
+        let huge = b.structure("huge", u32::MAX, &[]);
+        let function = |b: &mut Builder, name, target| {
+            let ty = b.ptr(target);
+            let proto = b.prototype(int, &[Param { name: "ctx", ty }]);
+            b.function(name, proto, Linkage::Global)
+        };
+        let typed = function(&mut b, "typed", record);
+        let of_huge = function(&mut b, "of_huge", huge);
+        let untyped = function(&mut b, "untyped", TypeId(0));
+        let none = b.prototype(int, &[]);
+        let none = b.function("none", none, Linkage::Global);
+        let btf = b.build().unwrap();
+        let layout = Layout::of_program_context(&btf, typed, "app/e").unwrap();
+        assert_eq!((layout.offset("vec"), layout.size), (Some(8), 16));
+        assert_eq!(layout.name, "app/e");
+        assert_eq!(layout.source, Source::Btf("my_record".to_owned()));
+        for other in [of_huge, untyped, none, int, TypeId(99)] {
+            assert_eq!(Layout::of_program_context(&btf, other, "app/e"), None);
+        }
     }
 
     #[test]

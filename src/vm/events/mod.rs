@@ -30,6 +30,7 @@
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
+pub mod checksum;
 mod context;
 mod declare;
 mod error;
@@ -37,12 +38,14 @@ mod event;
 mod extras;
 mod format;
 mod from_btf;
+mod kern;
 mod layout;
 mod packet;
 mod place;
 mod probe;
 mod record;
 mod shape;
+mod socket;
 mod syscall;
 mod text;
 mod value;
@@ -50,10 +53,12 @@ mod window;
 
 pub use declare::{Declaration, Scalar};
 pub use error::{EventError, TextError, ValueProblem};
+pub(super) use error::{listed, nearest_first};
 pub use event::{Common, Event, EventKind};
 pub use extras::Iteration;
+pub use kern::{Checksum, Headers, Kern, Sysctl, Tunnel, XfrmState};
 pub use layout::{HIDDEN, Layout, Source};
-pub use packet::{ETH_HLEN, XDP_FRAME, XDP_HEADROOM};
+pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
 pub use place::{Placed, PlacedPacket};
 pub use shape::{Field, Shape, Storage};
 pub use text::{parse_assignment, parse_hex};

@@ -3,6 +3,7 @@
 //! against Linux 6.18.
 
 use super::error::EventError;
+use super::kern::Headers;
 use super::value::FieldValue;
 use crate::spec::{ProgType, limits};
 use crate::util::Errno;
@@ -23,6 +24,12 @@ const SKB_HEADROOM: usize = 64;
 /// The longest packet of an `sk_buff` here: what an IP header can say, and its
 /// Ethernet header.
 const MAX_SKB: usize = 65_535 + ETH_HLEN;
+
+/// The longest packet that helpers make of a shorter one (`BPF_SKB_MAX_LEN`:
+/// `SKB_MAX_ALLOC`).
+pub const MAX_GROWN: usize = 4 * PAGE - SHARED_INFO;
+/// Room for what helpers push without asking for that: tags, outer headers.
+const SLACK: usize = 1024;
 
 /// A family of contexts that come with packet bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,9 +89,10 @@ pub(super) struct Prepared {
     pub fields: Vec<(&'static str, FieldValue)>,
     /// Keys of the flow dissector (`struct bpf_flow_keys`).
     pub flow_keys: Option<Vec<u8>>,
-    /// Fields of the socket that the packet belongs to (`struct bpf_sock`), if it
-    /// does to one.
-    pub sock: Option<Vec<(&'static str, FieldValue)>>,
+    /// Where its headers begin, for an `sk_buff`.
+    pub headers: Option<Headers>,
+    /// Room that the block has before and behind what `block` holds.
+    pub room: (usize, usize),
 }
 
 /// Prepares a packet.
@@ -122,7 +130,7 @@ pub(super) fn prepare(
         Stage::Xdp => Ok(xdp(bytes, meta)),
         Stage::Dissector => Ok(dissector(bytes)),
         Stage::Link | Stage::Network => skb(stage, bytes, meta, in_context).map_err(refused),
-        Stage::Payload => payload(bytes).map_err(refused),
+        Stage::Payload => payload(prog_type, bytes).map_err(refused),
     }
 }
 
@@ -161,7 +169,8 @@ fn block(headroom: usize, meta: &[u8], head: &[u8], packet: &[u8], tailroom: usi
         frags: Vec::new(),
         fields: Vec::new(),
         flow_keys: None,
-        sock: None,
+        headers: None,
+        room: (0, 0),
     }
 }
 
@@ -229,34 +238,34 @@ fn skb(stage: Stage, bytes: &[u8], meta: &[u8], in_context: bool) -> Result<Prep
         ("ifindex", number(1)),
         ("wire_len", number(if in_context { len as i128 } else { 0 })),
     ];
-    // The socket's fields have other names in __sk_buff than in bpf_sock.
-    let both = [
-        ("family", "family", number(sock.family)),
-        ("local_ip4", "src_ip4", FieldValue::Bytes(sock.local4)),
-        ("remote_ip4", "dst_ip4", FieldValue::Bytes(sock.remote4)),
-        ("local_ip6", "src_ip6", FieldValue::Bytes(sock.local6)),
-        ("remote_ip6", "dst_ip6", FieldValue::Bytes(sock.remote6)),
-    ];
-    const CLOSED: i128 = 7; // BPF_TCP_CLOSE, the state of a socket that is new
-    let mut fields = vec![("state", number(CLOSED)), ("rx_queue_mapping", number(-1))];
-    for (here, there, value) in both {
-        if value != FieldValue::Bytes(Vec::new()) {
-            prepared.fields.push((here, value.clone()));
-            fields.push((there, value));
-        }
-    }
-    prepared.sock = Some(fields);
+    prepared.fields.extend(sock.fields);
+    prepared.headers = Some(Headers {
+        mac: prepared.link,
+        network: prepared.link + ETH_HLEN,
+        ..Headers::default()
+    });
+    // As far as helpers let a packet grow in either direction.
+    let room = MAX_GROWN.saturating_sub(bytes.len()) + SLACK;
+    prepared.room = (room, room);
     Ok(prepared)
 }
 
-fn payload(bytes: &[u8]) -> Result<Prepared, String> {
+fn payload(prog_type: ProgType, bytes: &[u8]) -> Result<Prepared, String> {
     let len = u32::try_from(bytes.len()).map_err(|_| "more than 4 GiB of data".to_owned())?;
+    let number = |number: u32| FieldValue::Int(number.into());
+    let room = MAX_GROWN.saturating_sub(bytes.len()) + SLACK;
     Ok(Prepared {
         fields: vec![
-            ("len", FieldValue::Int(len.into())),
-            ("size", FieldValue::Int(len.into())),
-            ("ifindex", FieldValue::Int(1)),
+            ("len", number(len)),
+            ("size", number(len)),
+            ("ifindex", number(1)),
         ],
+        // Of a stream's data nobody knows where headers were.
+        headers: (prog_type == ProgType::SkSkb).then(Headers::default),
+        room: match prog_type {
+            ProgType::SkReuseport => (0, 0),
+            _ => (room, room),
+        },
         ..block(0, &[], &[], bytes, 0)
     })
 }
@@ -287,14 +296,10 @@ fn packet_type(ethernet: &[u8]) -> i128 {
     }
 }
 
-/// The addresses of the socket that the kernel makes up for a test packet.
+/// The addresses of the socket that the kernel makes up for a test packet, as fields.
 #[derive(Debug, Default)]
 struct Endpoints {
-    family: i128,
-    local4: Vec<u8>,
-    remote4: Vec<u8>,
-    local6: Vec<u8>,
-    remote6: Vec<u8>,
+    fields: Vec<(&'static str, FieldValue)>,
 }
 
 impl Endpoints {
@@ -309,29 +314,28 @@ impl Endpoints {
             })
         };
         let part = |from: &[u8], at: usize, len: usize| {
-            from.get(at..at + len).unwrap_or_default().to_vec()
+            FieldValue::Bytes(from.get(at..at + len).unwrap_or_default().to_vec())
         };
-        match protocol {
+        let fields = match protocol {
             0x0800 => {
                 let ip = header("IPv4", 20)?;
-                Ok(Self {
-                    family: 2,
-                    local4: part(ip, 12, 4),
-                    remote4: part(ip, 16, 4),
-                    ..Self::default()
-                })
+                vec![
+                    ("family", FieldValue::Int(2)),
+                    ("local_ip4", part(ip, 12, 4)),
+                    ("remote_ip4", part(ip, 16, 4)),
+                ]
             }
             0x86dd => {
                 let ip = header("IPv6", 40)?;
-                Ok(Self {
-                    family: 10,
-                    local6: part(ip, 8, 16),
-                    remote6: part(ip, 24, 16),
-                    ..Self::default()
-                })
+                vec![
+                    ("family", FieldValue::Int(10)),
+                    ("local_ip6", part(ip, 8, 16)),
+                    ("remote_ip6", part(ip, 24, 16)),
+                ]
             }
-            _ => Ok(Self::default()),
-        }
+            _ => Vec::new(),
+        };
+        Ok(Self { fields })
     }
 }
 

@@ -6,19 +6,23 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::checksum;
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
 use super::extras::Extras;
-use super::layout::Layout;
+use super::kern::{Checksum, Headers, Kern};
+use super::layout::{Layout, Source};
 use super::packet::{self, Prepared};
 use super::record::Values;
+use super::socket;
 use super::value::FieldValue;
 use super::window::{PacketRange, Window};
 use crate::spec::context::Arch;
 use crate::spec::{ContextKind, PacketAccess, ProgType};
 use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
+use crate::vm::world::Socket;
 
 /// The regions that an event takes while programs run on it.
 ///
@@ -34,6 +38,10 @@ pub struct Placed {
     pub site: Site,
     /// Regions behind other pointers of the context: a socket, the flow's keys.
     others: SmallVec<[(&'static str, Address); 2]>,
+    /// The kernel's side of the context.
+    pub kern: Kern,
+    /// The socket of this event alone, where the world's [`Kern::socket`] is not meant.
+    pub socket: Option<Box<Socket>>,
 }
 
 /// A packet in memory.
@@ -46,8 +54,8 @@ pub struct PlacedPacket {
     pub frags: Vec<u8>,
     /// Where the packet begins, behind its metadata.
     data_offset: usize,
-    /// Where its Ethernet header begins.
-    link_offset: usize,
+    /// Where its headers begin, for an `sk_buff`.
+    pub headers: Option<Headers>,
     /// Where the context has the pointers.
     window: Window,
     /// Whether programs may follow them.
@@ -98,7 +106,7 @@ impl Event {
                 layout,
                 values,
                 data,
-            } => Parts::of_fields(layout, values, data.as_deref()),
+            } => Parts::of_fields(prog_type, layout, values, data.as_deref()),
             Body::Packet { bytes, meta, set } => {
                 let prepared =
                     packet::prepare(self.name(), prog_type, bytes, meta, !set.is_empty())?;
@@ -106,6 +114,8 @@ impl Event {
             }
         };
         let mut placed = parts.insert(prog_type, space)?;
+        placed.kern = self.kern.clone();
+        placed.see_checksum(space);
         placed.site.arguments = self.arguments();
         if let Some(extras) = &self.extras
             && let Err(error) = placed.add(extras, self.layout(), space)
@@ -124,6 +134,28 @@ impl Event {
             }
             _ => 0,
         }
+    }
+}
+
+impl Event {
+    /// The fields of the context that the test set, and no others, as a context of this
+    /// type: what `BPF_PROG_TEST_RUN` takes beside a packet. Empty if it set none.
+    ///
+    /// # Errors
+    /// [`EventError::NoField`] for a field that this type's context does not have.
+    pub fn given_context(&self, prog_type: ProgType) -> Result<Vec<u8>, EventError> {
+        let layout = context::layout(prog_type.info().context, Arch::HOST);
+        let (Body::Packet { set, .. }, Some(layout)) = (&self.body, layout) else {
+            return Ok(Vec::new());
+        };
+        if set.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut values = Values::new(&layout);
+        for (field, value) in set {
+            values.set(&layout, field, value)?;
+        }
+        Ok(values.context(&layout))
     }
 }
 
@@ -155,6 +187,7 @@ struct Parts {
     packet: Option<(Prepared, Window)>,
     /// Offset of the pointer, name, bytes.
     others: Vec<(u32, &'static str, Vec<u8>)>,
+    socket: Option<Socket>,
 }
 
 impl Parts {
@@ -164,10 +197,16 @@ impl Parts {
             hidden,
             packet: None,
             others: Vec::new(),
+            socket: None,
         }
     }
 
-    fn of_fields(layout: &Layout, values: &Values, data: Option<&[u8]>) -> Self {
+    fn of_fields(
+        prog_type: ProgType,
+        layout: &Layout,
+        values: &Values,
+        data: Option<&[u8]>,
+    ) -> Self {
         let packet = data.zip(Window::of(layout)).map(|(data, window)| {
             let prepared = Prepared {
                 block: data.to_vec(),
@@ -176,9 +215,20 @@ impl Parts {
             };
             (prepared, window)
         });
+        let context = values.context(layout);
+        let socket = socket::made_up(prog_type, layout, &context);
+        let field = layout
+            .offset("sk")
+            .filter(|_| layout.source == Source::Context);
+        let others = socket
+            .iter()
+            .zip(field)
+            .map(|(socket, offset)| (offset, "sk", socket.sock_bytes()));
         Self {
             packet,
-            ..Self::of_bytes(values.context(layout), layout.hidden)
+            others: others.collect(),
+            socket,
+            ..Self::of_bytes(context, layout.hidden)
         }
     }
 
@@ -211,22 +261,17 @@ impl Parts {
         {
             others.push((offset, "flow_keys", keys));
         }
-        if let (Some(fields), Some(offset), Some(sock)) = (
-            prepared.sock.take(),
-            layout.offset("sk"),
-            context::layout(ContextKind::Sock, Arch::HOST),
-        ) {
-            let mut values = Values::new(&sock);
-            for (field, value) in &fields {
-                values.set(&sock, field, value)?;
-            }
-            others.push((offset, "sk", values.context(&sock)));
+        let context = values.context(&layout);
+        let socket = socket::made_up(prog_type, &layout, &context);
+        if let (Some(socket), Some(offset)) = (&socket, layout.offset("sk")) {
+            others.push((offset, "sk", socket.sock_bytes()));
         }
         Ok(Self {
-            context: values.context(&layout),
-            hidden: 0,
+            context,
             packet: Some((prepared, window)),
             others,
+            socket,
+            ..Self::of_bytes(Vec::new(), 0)
         })
     }
 
@@ -243,6 +288,8 @@ impl Parts {
             packet: None,
             site: Site::default(),
             others: SmallVec::new(),
+            kern: Kern::default(),
+            socket: self.socket.clone().map(Box::new),
         };
         let filled = self.fill(info.packet, &mut placed, space);
         if let Err(error) = filled {
@@ -278,22 +325,29 @@ impl Parts {
             }
         }
         if let Some((prepared, window)) = self.packet {
+            let (before, behind) = prepared.room;
             let range = PacketRange {
-                meta: prepared.meta,
-                data: prepared.data,
-                end: prepared.end,
+                meta: prepared.meta + before,
+                data: prepared.data + before,
+                end: prepared.end + before,
             };
+            let headers = prepared.headers.map(|headers| Headers {
+                mac: headers.mac + before,
+                network: headers.network + before,
+                ..headers
+            });
             let rights = match access {
                 PacketAccess::Write => Rights::ReadWrite,
                 PacketAccess::Read | PacketAccess::None => Rights::Read,
             };
-            let bytes = Arc::new(SharedBytes::from_bytes(&prepared.block));
-            let region = Region::window("packet", bytes, range.meta..range.end);
+            let bytes = SharedBytes::zeroed(before + prepared.block.len() + behind);
+            bytes.write(before, &prepared.block);
+            let region = Region::window("packet", Arc::new(bytes), range.meta..range.end);
             placed.packet = Some(PlacedPacket {
                 region: space.insert(region.with_rights(rights))?,
                 frags: prepared.frags,
                 data_offset: range.data,
-                link_offset: prepared.link,
+                headers,
                 window,
                 access,
             });
@@ -399,8 +453,8 @@ impl Placed {
         let range = self.packet_range(space)?;
         let (base, at) = match at {
             0.. => (range.data, at),
-            NETWORK..0 => (packet.link_offset + packet::ETH_HLEN, at - NETWORK),
-            LINK..NETWORK => (packet.link_offset, at - LINK),
+            NETWORK..0 => (packet.headers?.network, at - NETWORK),
+            LINK..NETWORK => (packet.headers?.mac, at - LINK),
             _ => return None,
         };
         let start = base.checked_add(usize::try_from(at).ok()?)?;
@@ -409,6 +463,35 @@ impl Placed {
         }
         let (bytes, _) = block(space, packet.region)?;
         bytes.copy(start, len)
+    }
+
+    /// Adds up what a complete checksum covers, where the test left that to us.
+    fn see_checksum(&mut self, space: &Space) {
+        if self.kern.checksum != Checksum::Complete(None) {
+            return;
+        }
+        let covered = self.packet.as_ref().and_then(|packet| {
+            let (bytes, window) = block(space, packet.region)?;
+            let start = packet.headers?.network;
+            bytes.copy(start, window.end.checked_sub(start)?)
+        });
+        let sum = checksum::partial(&covered.unwrap_or_default(), 0);
+        self.kern.checksum = Checksum::Complete(Some(sum));
+    }
+
+    /// Makes another pointer of the context lead somewhere else.
+    pub(in crate::vm) fn point(&mut self, space: &mut Space, offset: u32, to: u64) {
+        if let Some(mut context) = space.region_mut(self.context) {
+            let at = |field: &&mut PointerField| field.offset == offset;
+            match context.pointers.iter_mut().find(at) {
+                Some(field) => field.value = to,
+                None => context.pointers.push(PointerField {
+                    offset,
+                    size: 8,
+                    value: to,
+                }),
+            }
+        }
     }
 
     /// The region behind another pointer of the context: `sk`, `flow_keys`.
@@ -506,7 +589,7 @@ impl Placed {
 fn block(space: &Space, address: Address) -> Option<(&SharedBytes, Range<usize>)> {
     match &space.region(address)?.body {
         Bytes::Bytes { bytes, window } => Some((bytes, window.clone())),
-        Bytes::Elements(_) | Bytes::Opaque => None,
+        Bytes::Elements(_) | Bytes::Pages(_) | Bytes::Opaque => None,
     }
 }
 

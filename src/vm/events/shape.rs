@@ -139,7 +139,11 @@ impl Shape {
 
     /// Writes a value over `out`, which is as long as the shape; the rest of an
     /// array becomes zero.
-    pub(super) fn encode(&self, value: &FieldValue, out: &mut [u8]) -> Result<(), ValueProblem> {
+    pub(in crate::vm) fn encode(
+        &self,
+        value: &FieldValue,
+        out: &mut [u8],
+    ) -> Result<(), ValueProblem> {
         match (self, value) {
             (Self::Int { size, .. }, FieldValue::Int(number)) => {
                 store(*number, size.saturating_mul(8), out)

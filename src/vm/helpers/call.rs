@@ -9,9 +9,10 @@ use super::super::events::Event;
 use super::super::fault::{Fault, HelperProblem};
 use super::super::handle::MapHandle;
 use super::super::machine::Machine;
-use super::super::maps::{Kind, Map};
+use super::super::maps::Map;
 use super::super::memory::AccessKind;
 use super::super::outcome::Outcome;
+use crate::program::Program;
 
 /// Bytes that were copied out of memory; few of them cost no allocation.
 pub type Bytes = SmallVec<[u8; 64]>;
@@ -42,6 +43,11 @@ pub trait Callbacks {
         function: u64,
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>>;
+
+    /// The program that runs, where the engine knows it.
+    fn program(&self) -> Option<&Arc<Program>> {
+        None
+    }
 }
 
 impl Call<'_> {
@@ -120,17 +126,14 @@ impl Call<'_> {
         if len == 0 {
             return Ok(());
         }
-        let place = self.machine.space.locate(self.arg(n), len, kind);
-        place
-            .map(drop)
-            .map_err(|fault| HelperProblem::Access { arg: n, fault })
+        let checked = self.machine.space.check(self.arg(n), len, kind);
+        checked.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
     /// The map that argument `n` points to.
     ///
     /// # Errors
-    /// [`HelperProblem::Argument`] where it is none, [`HelperProblem::MapMissing`]
-    /// where its type is not implemented.
+    /// [`HelperProblem::Argument`] where it is none.
     pub fn map(&self, n: usize) -> Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
         let handle = self.map_handle(n)?;
         Ok((handle, self.map_of(n, handle)?.clone()))
@@ -152,14 +155,8 @@ impl Call<'_> {
         n: usize,
         handle: MapHandle,
     ) -> Result<&Arc<dyn Map>, HelperProblem> {
-        let map = self
-            .machine
-            .map(handle)
-            .ok_or_else(|| self.wrong(n, "a map"))?;
-        match map.kind() {
-            Kind::Placeholder => Err(missing(n, &**map)),
-            _ => Ok(map),
-        }
+        let map = self.machine.map(handle);
+        map.ok_or_else(|| self.wrong(n, "a map"))
     }
 
     /// The error for an argument that is not what it should be.
@@ -201,16 +198,6 @@ impl Call<'_> {
         let function = self.arg(n);
         let result = self.engine.call_back(self.machine, function, args);
         result.map_err(HelperProblem::Callback)
-    }
-}
-
-/// The error for a map of a type that is not implemented.
-#[cold]
-pub(super) fn missing(arg: usize, map: &dyn Map) -> HelperProblem {
-    HelperProblem::MapMissing {
-        arg,
-        map: map.def().name.clone(),
-        map_type: map.def().map_type,
     }
 }
 

@@ -1,36 +1,8 @@
-//! Internet checksums as the kernel adds them (RFC 1071, `include/net/checksum.h`)
-//! and the helper that adds (`net/core/filter.c`).
-//!
-//! A partial sum is a `u32` in one's complement: 0 only where nothing but zeros was
-//! added, all ones for any other zero.
+//! Checksums of headers that change, and the helper that adds (`net/core/filter.c`,
+//! `include/net/checksum.h`).
 
 use super::call::{Call, Returned};
-use crate::util::Errno;
-
-/// Adds two partial sums (`csum_add`).
-const fn add(left: u32, right: u32) -> u32 {
-    let (sum, carry) = left.overflowing_add(right);
-    sum.wrapping_add(carry as u32)
-}
-
-/// Adds bytes to a partial sum (`csum_partial`).
-fn partial(bytes: &[u8], sum: u32) -> u32 {
-    bytes.chunks(4).fold(sum, |sum, chunk| {
-        let mut word = [0; 4];
-        word.iter_mut()
-            .zip(chunk)
-            .for_each(|(to, from)| *to = *from);
-        add(sum, u32::from_le_bytes(word))
-    })
-}
-
-/// Folds a partial sum to 16 bits (`csum_from32to16`).
-const fn folded(sum: u32) -> u16 {
-    let [a, b, c, d] = sum.to_le_bytes();
-    let (low, high) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-    let (sum, carry) = low.overflowing_add(high);
-    sum.wrapping_add(carry as u16)
-}
+use crate::vm::events::checksum::{add, folded, partial};
 
 /// A header's checksum after a 32-bit word (or a 16-bit one, extended) became
 /// another (`csum_replace4`). All in the packet's byte order.
@@ -43,7 +15,8 @@ pub(super) const fn replaced16(checksum: u16, from: u16, to: u16) -> u16 {
     !add16(add16(!checksum, !from), to)
 }
 
-const fn add16(left: u16, right: u16) -> u16 {
+/// Adds two 16-bit sums (`csum16_add`).
+pub(super) const fn add16(left: u16, right: u16) -> u16 {
     let (sum, carry) = left.overflowing_add(right);
     sum.wrapping_add(carry as u16)
 }
@@ -53,6 +26,15 @@ const fn add16(left: u16, right: u16) -> u16 {
 pub(super) const fn moved(checksum: u16, difference: u32) -> u16 {
     // The complement is taken in 32 bits: its upper half is all ones.
     !folded(add(difference, !(checksum as u32)))
+}
+
+/// The sum of a pseudo header, which no one took the complement of, after a word of it
+/// became another (`inet_proto_csum_replace4`), or after a difference was added to it.
+pub(super) const fn pseudo_replaced(sum: u16, from: Option<u32>, to: u32) -> u16 {
+    match from {
+        Some(from) => folded(add(add(sum as u32, !from), to)),
+        None => folded(add(to, sum as u32)),
+    }
 }
 
 /// `(from, its size, to, its size, seed)`: what exchanging the one for the other adds
@@ -67,12 +49,6 @@ pub(super) fn csum_diff(call: &mut Call<'_>) -> Returned {
         _ => add(partial(&to, seed), !partial(&from, 0)),
     };
     Ok(folded(sum).into())
-}
-
-/// The kernel knows no checksum of the packets of a test run
-/// (`ip_summed` is `CHECKSUM_NONE`), so that there is none to update.
-pub(super) fn csum_update(_: &mut Call<'_>) -> Returned {
-    Ok(Errno::ENOTSUPP.to_ret())
 }
 
 #[cfg(test)]

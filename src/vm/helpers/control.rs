@@ -1,9 +1,8 @@
 //! Loops, locks and the way that a program takes.
 
-use std::time::{Duration, Instant};
-
 use super::super::fault::HelperProblem;
 use super::super::memory::AccessKind;
+use super::super::patience::Patience;
 use super::call::Call;
 use crate::spec::limits;
 use crate::util::Errno;
@@ -39,36 +38,22 @@ pub(super) fn loop_(call: &mut Call<'_>) -> Result {
     Ok(count.into())
 }
 
-/// How long a program waits for one on another CPU. The kernel waits for ever; here a
-/// test goes on.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the lock is looked at before other threads are let run.
-const SPINS: u32 = 64;
-
 /// Takes the lock, a word that is 1 while a program on some CPU holds it. A program that
 /// holds it already, or that is alone, would wait for itself.
 pub(super) fn spin_lock(call: &mut Call<'_>) -> Result {
     let at = call.arg(1);
-    let mut since = None;
-    for turn in 0u32.. {
-        if swap_lock(call, 1)? == 0 {
-            call.machine.locks.push(at);
-            break;
-        }
+    let mut patience = Patience::default();
+    while swap_lock(call, 1)? != 0 {
         if call.machine.locks.contains(&at) || call.machine.is_alone() {
             let problem = "the lock is held already: this program waits for itself";
             return Err(HelperProblem::Other(problem.into()));
         }
-        if turn < SPINS {
-            std::hint::spin_loop();
-            continue;
-        }
-        if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+        if !patience.wait() {
             let problem = "another CPU has not released the lock for 10 seconds";
             return Err(HelperProblem::Other(problem.into()));
         }
-        std::thread::yield_now();
     }
+    call.machine.locks.push(at);
     Ok(0)
 }
 

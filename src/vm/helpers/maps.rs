@@ -6,7 +6,7 @@ use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
 use super::super::maps::{Kind, Map};
 use super::super::memory::{AccessKind, Region, Rights, SharedBytes};
-use super::call::{Bytes, Call, missing, unfit};
+use super::call::{Bytes, Call, unfit};
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::Errno;
 
@@ -67,7 +67,9 @@ fn look_up(call: &Call<'_>, cpu: u32) -> Result {
                 let address = inner.and_then(|inner| call.machine.map_address(inner));
                 Ok(address.unwrap_or_default())
             }
-            Kind::Placeholder => Err(missing(1, &**map)),
+            Kind::Sockets(sockets) if sockets.lookup_acquires().is_some() => {
+                Ok(sockets.get(&key).unwrap_or_default())
+            }
             _ => Err(unfit(1, &**map)),
         },
     }
@@ -89,9 +91,17 @@ pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
     let map = changed_map(call)?;
     let (mut key, mut value) = (Bytes::new(), Bytes::new());
     call.read_into(2, map.def().key_size as usize, &mut key)?;
+    if let Kind::Sockets(sockets) = map.kind() {
+        let updated = sockets.update(&key, call.arg(3), flags(call.arg(4)));
+        return finish(&*map, updated);
+    }
     call.read_into(3, map.def().value_size as usize, &mut value)?;
-    let cpu = call.machine.world.cpu();
-    finish(&*map, map.update(cpu, &key, &value, flags(call.arg(4))))
+    let (cpu, flags) = (call.machine.world.cpu(), flags(call.arg(4)));
+    if flags.contains(UpdateFlags::LOCK) && !call.machine.locks.is_empty() {
+        let problem = "the program holds a lock: with BPF_F_LOCK it may wait for itself";
+        return Err(HelperProblem::Other(problem.into()));
+    }
+    finish(&*map, map.update(cpu, &key, &value, flags))
 }
 
 pub(super) fn delete_elem(call: &mut Call<'_>) -> Result {
@@ -351,7 +361,6 @@ mod tests {
         let mut bench = Bench::new();
         let (array, ..) = bench.map(MapType::Array, 4, 8, 1);
         let (ring, ..) = bench.map(MapType::Ringbuf, 0, 0, 4096);
-        let (devmap, ..) = bench.map(MapType::Devmap, 4, 4, 1);
         let mut frozen = MapDef::new("ro", MapType::Array, 4, 8, 1);
         frozen.flags = MapFlags::RDONLY_PROG;
         let (frozen, ..) = bench.add(&frozen);
@@ -368,10 +377,6 @@ mod tests {
         assert_eq!(
             said(id::map_lookup_elem, [ring, key, 0]),
             "argument 1 is map m of type ringbuf, which it can't be called on"
-        );
-        assert_eq!(
-            said(id::map_lookup_elem, [devmap, key, 0]),
-            "argument 1 is map m: maps of type devmap have no implementation here"
         );
         assert_eq!(
             said(id::map_delete_elem, [frozen, key, 0]),

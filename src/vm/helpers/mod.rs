@@ -5,30 +5,34 @@
 //! down to the errno, and ends the program with a [`HelperProblem`] where the
 //! verifier would have rejected it.
 
-mod call;
+pub(super) mod call;
 mod checksum;
 mod control;
+mod dynptr;
 mod environment;
 mod format;
 mod maps;
+mod net;
 mod output;
-mod packet;
+pub(super) mod packet;
 mod perf;
 mod print;
-mod probe;
+pub(super) mod probe;
 mod redirect;
-mod skb;
+pub(super) mod skb;
 mod socket;
 mod string;
 mod task;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
+pub(super) mod timer;
 mod tracing;
 mod xdp;
 
 use std::sync::PoisonError;
 
 use super::fault::HelperProblem;
+use super::inject;
 use crate::spec::helpers::{self as spec, for_each_helper};
 use crate::util::HelperId;
 
@@ -70,17 +74,25 @@ pub fn body(helper: HelperId) -> Option<Body> {
     *BODIES.get(helper.index().checked_sub(1)?)?
 }
 
-/// Does what `call helper` does: the test's own body if there is one, or ours.
+/// Does what `call helper` does: fails where a test [injects](super::inject) that, or
+/// runs the test's own body if there is one, or ours.
 ///
 /// # Errors
 /// [`HelperProblem`] when there is no body or an argument is not what it should be.
 pub fn call(helper: HelperId, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
+    if !call.machine.injections.is_empty()
+        && let Some(r0) = inject::fail_helper(helper, call)?
+    {
+        return Ok(r0);
+    }
     // Out of the table while it runs: a mock has the whole machine at hand, and may
-    // call what it stands for.
+    // call what it stands for, which then does not fail once more.
     if !call.machine.mocks.is_empty()
         && let Some(mock) = call.machine.mocks.remove(&helper)
     {
+        let injections = std::mem::take(&mut call.machine.injections);
         let result = mock.lock().unwrap_or_else(PoisonError::into_inner)(call);
+        call.machine.injections = injections;
         call.machine.mocks.entry(helper).or_insert(mock);
         return result;
     }

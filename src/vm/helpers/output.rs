@@ -56,12 +56,18 @@ pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
 }
 
 pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
-    let (handle, map) = call.map(1)?;
-    let ring = ring(1, &map)?;
-    if call.arg(3) != 0 {
-        return Ok(0);
+    match call.arg(3) {
+        0 => reserve(call, 1, call.arg(2)),
+        _ => Ok(0),
     }
-    let Some(record) = ring.reserve(call.arg(2)) else {
+}
+
+/// Reserves a record in the ring buffer that argument `n` is; its address, 0 where there
+/// is no room.
+pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
+    let (handle, map) = call.map(n)?;
+    let ring = ring(n, &map)?;
+    let Some(record) = ring.reserve(len) else {
         // The program is told no more than null; `ringbuf_output` says EAGAIN.
         lost(call, &*map, Errno::EAGAIN);
         return Ok(0);
@@ -70,20 +76,21 @@ pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
 }
 
 pub(super) fn ringbuf_submit(call: &mut Call<'_>) -> Result {
-    give_back(call, false)
+    give_back(call, 1, call.arg(1), false)
 }
 
 pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Result {
-    give_back(call, true)
+    give_back(call, 1, call.arg(1), true)
 }
 
-/// Ends a reservation. Flags that mean nothing are not looked at, as in the kernel.
-fn give_back(call: &mut Call<'_>, discard: bool) -> Result {
-    let lent = call.machine.take_back(call.arg(1));
-    let lent = lent.ok_or_else(|| call.wrong(1, "a record from bpf_ringbuf_reserve"))?;
+/// Ends the reservation of a record, to which argument `n` leads; flags are in argument
+/// 2. Flags that mean nothing are not looked at, as in the kernel.
+pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: bool) -> Result {
+    let lent = call.machine.take_back(record);
+    let lent = lent.ok_or_else(|| call.wrong(n, "a record from bpf_ringbuf_reserve"))?;
     let map = call.machine.map(lent.map).cloned();
-    let map = map.ok_or_else(|| call.wrong(1, "a record of a ring buffer"))?;
-    let ring = ring(1, &map)?;
+    let map = map.ok_or_else(|| call.wrong(n, "a record of a ring buffer"))?;
+    let ring = ring(n, &map)?;
     let flags = RingbufFlags::from_bits_truncate(call.arg(2));
     if discard {
         ring.commit(lent.record, flags, true);

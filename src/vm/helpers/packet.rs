@@ -4,39 +4,56 @@
 use std::sync::Arc;
 
 use super::call::Call;
-use crate::spec::{ProgType, context};
-use crate::vm::events::{ETH_HLEN, PacketRange};
+use crate::spec::{PacketAccess, ProgType, context};
+use crate::vm::events::{Headers, Kern, PacketRange};
 use crate::vm::fault::HelperProblem;
 use crate::vm::machine::Current;
 use crate::vm::memory::{Address, Body, SharedBytes, Space};
 
 /// The current packet.
-pub(super) struct Packet<'a> {
+pub(in crate::vm) struct Packet<'a> {
     /// Where it lies in its block.
     pub range: PacketRange,
     block: Arc<SharedBytes>,
     /// What lies beyond its linear part.
     pub frags: &'a mut Vec<u8>,
+    region: Address,
+    /// Where its headers begin, for an `sk_buff`.
+    pub headers: Option<Headers>,
+    /// What the kernel knows beside the context.
+    pub kern: &'a mut Kern,
 }
 
 /// Which header of a packet an offset counts from (`enum bpf_hdr_start_off`).
 #[derive(Clone, Copy)]
-pub(super) enum Header {
+pub(in crate::vm) enum Header {
     Mac,
     Network,
 }
 
 /// The packet that belongs to the context in argument 1.
 pub(super) fn of<'a>(call: &'a mut Call<'_>) -> Result<Packet<'a>, HelperProblem> {
-    let wrong = call.wrong(1, "the context of a packet");
     let context = call.arg(1);
+    at(call, 1, context)
+}
+
+/// The packet that belongs to a context, to which argument `n` leads.
+pub(in crate::vm) fn at<'a>(
+    call: &'a mut Call<'_>,
+    n: usize,
+    context: u64,
+) -> Result<Packet<'a>, HelperProblem> {
+    let wrong = call.wrong(n, "the context of a packet");
     let found = call.machine.current_mut().and_then(|(current, space)| {
         let (range, block) = parts(current, space, context)?;
-        let frags = &mut current.placed.packet.as_mut()?.frags;
+        let packet = current.placed.packet.as_mut()?;
         Some(Packet {
             range,
             block,
-            frags,
+            region: packet.region,
+            headers: packet.headers,
+            frags: &mut packet.frags,
+            kern: &mut current.placed.kern,
         })
     });
     found.ok_or(wrong)
@@ -57,7 +74,7 @@ fn parts(
 fn block(space: &Space, region: Address) -> Option<Arc<SharedBytes>> {
     match &space.region(region)?.body {
         Body::Bytes { bytes, .. } => Some(bytes.clone()),
-        Body::Elements(_) | Body::Opaque => None,
+        Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
     }
 }
 
@@ -70,6 +87,12 @@ pub(super) fn set_range(call: &mut Call<'_>, range: PacketRange) -> bool {
 /// Type of the program that runs.
 pub(super) fn prog_type(call: &Call<'_>) -> Option<ProgType> {
     call.machine.current().map(|current| current.prog_type)
+}
+
+/// Whether the program that runs may write its packet.
+pub(in crate::vm) fn may_write(call: &Call<'_>) -> bool {
+    let access = prog_type(call).map(|prog_type| prog_type.info().packet);
+    access == Some(PacketAccess::Write)
 }
 
 /// A `u32` field of the context: its block and where it is there. `None` where this
@@ -130,6 +153,39 @@ impl Packet<'_> {
         Some(())
     }
 
+    /// The address of bytes of the linear part; `None` where it has none there.
+    pub fn address(&self, at: usize, len: usize) -> Option<u64> {
+        let fits = at.checked_add(len)? <= self.linear_len();
+        fits.then(|| self.region.plus((self.range.data + at) as u64))
+    }
+
+    /// Where bytes of the metadata in front of the packet are in the block.
+    fn in_meta(&self, at: usize, len: usize) -> Option<usize> {
+        let start = self.range.meta.checked_add(at)?;
+        (start.checked_add(len)? <= self.range.data).then_some(start)
+    }
+
+    /// Bytes of the metadata.
+    pub fn meta_len(&self) -> usize {
+        self.range.data.saturating_sub(self.range.meta)
+    }
+
+    /// The address of bytes of the metadata.
+    pub fn meta_address(&self, at: usize, len: usize) -> Option<u64> {
+        let start = self.in_meta(at, len)?;
+        Some(self.region.plus(start as u64))
+    }
+
+    /// Copies out bytes of the metadata.
+    pub fn read_meta(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        self.read_block(self.in_meta(at, len)?, len)
+    }
+
+    /// Overwrites bytes of the metadata.
+    pub fn write_meta(&self, at: usize, bytes: &[u8]) -> Option<()> {
+        self.write_block(self.in_meta(at, bytes.len())?, bytes)
+    }
+
     /// Copies out bytes of the block wherever they lie in it.
     pub fn read_block(&self, at: usize, len: usize) -> Option<Vec<u8>> {
         self.block.copy(at, len)
@@ -138,21 +194,6 @@ impl Packet<'_> {
     /// Overwrites bytes of the block wherever they lie in it.
     pub fn write_block(&self, at: usize, bytes: &[u8]) -> Option<()> {
         self.block.write(at, bytes)
-    }
-
-    /// Where a header begins in the block, for programs of this type; `None` where
-    /// none was set.
-    pub fn header(&self, prog_type: ProgType, header: Header) -> Option<usize> {
-        let data = self.range.data;
-        match (prog_type, header) {
-            // The packet begins with its Ethernet header ...
-            (ProgType::SchedCls | ProgType::SchedAct, Header::Mac) => Some(data),
-            (ProgType::SchedCls | ProgType::SchedAct, Header::Network) => Some(data + ETH_HLEN),
-            (ProgType::SkSkb | ProgType::SkMsg | ProgType::SkReuseport, _) => None,
-            // ... or lies right behind it.
-            (_, Header::Mac) => data.checked_sub(ETH_HLEN),
-            (_, Header::Network) => Some(data),
-        }
     }
 
     /// Bytes from a place in the block to `len` further, where the packet's linear

@@ -22,7 +22,7 @@ const KERNEL: u64 = 1 << 63;
 
 /// An address space to read from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum From {
+pub(in crate::vm) enum From {
     /// The kernel's.
     Kernel,
     /// The current task's.
@@ -41,7 +41,7 @@ impl From {
 
     /// Copies `len` bytes; `ERANGE` for what can't be a kernel address, `EFAULT`
     /// where they are not mapped.
-    pub(super) fn copy(self, machine: &mut Machine, at: u64, len: usize) -> Copied {
+    pub(in crate::vm) fn copy(self, machine: &mut Machine, at: u64, len: usize) -> Copied {
         match self {
             Self::User => machine.world.user().read(at, len).ok_or(Errno::EFAULT),
             Self::Kernel => {
@@ -58,7 +58,7 @@ impl From {
 
     /// Copies a string and its NUL, at most `size` bytes, of which the last is
     /// then made NUL.
-    pub(super) fn copy_str(self, machine: &mut Machine, at: u64, size: usize) -> Copied {
+    pub(in crate::vm) fn copy_str(self, machine: &mut Machine, at: u64, size: usize) -> Copied {
         let mut bytes = Vec::new();
         if matches!(self, Self::Kernel) && size > 0 {
             may_be_kernel(at)?;
@@ -145,7 +145,7 @@ pub(super) fn probe_read_user_str(call: &mut Call<'_>) -> Result {
 }
 
 /// `(dst, size, address, task, flags)`: from the one task there is.
-pub(super) fn copy_from_user_task(call: &mut Call<'_>) -> Result {
+pub(in crate::vm) fn copy_from_user_task(call: &mut Call<'_>) -> Result {
     if call.arg(5) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
@@ -155,7 +155,7 @@ pub(super) fn copy_from_user_task(call: &mut Call<'_>) -> Result {
     copy_from_user(call)
 }
 
-pub(super) fn copy_from_user(call: &mut Call<'_>) -> Result {
+pub(in crate::vm) fn copy_from_user(call: &mut Call<'_>) -> Result {
     read(call, From::User)
 }
 

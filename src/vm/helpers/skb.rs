@@ -1,11 +1,13 @@
-//! Helpers on the packet of an `sk_buff` (`net/core/filter.c`), as they work on the
-//! packets of `BPF_PROG_TEST_RUN`: linear, and with no checksum known.
+//! Helpers on the bytes of an `sk_buff` (`net/core/filter.c`), which are linear as in
+//! `BPF_PROG_TEST_RUN`.
 
 use super::call::{Call, Returned};
 use super::checksum;
-use super::packet::{self, Header, Packet};
+use super::packet::{self, Packet};
 use crate::spec::ProgType;
 use crate::util::Errno;
+use crate::vm::events::Checksum;
+use crate::vm::events::checksum::{add, partial, shifted};
 use crate::vm::fault::HelperProblem;
 use crate::vm::memory::AccessKind;
 use crate::vm::world::Random;
@@ -60,14 +62,13 @@ pub(super) fn load_bytes(call: &mut Call<'_>) -> Returned {
 pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
     let (offset, len) = (call.arg_u32(2), call.size(4));
     call.check(3, len, AccessKind::Write)?;
-    let header = match call.arg_u32(5) {
-        0 => Some(Header::Mac),
-        1 => Some(Header::Network),
-        _ => None,
-    };
-    let start = header.zip(packet::prog_type(call));
+    let header = call.arg_u32(5);
     let packet = packet::of(call)?;
-    let start = start.and_then(|(header, prog_type)| packet.header(prog_type, header));
+    let start = packet.headers.and_then(|headers| match header {
+        0 => Some(headers.mac),
+        1 => Some(headers.network),
+        _ => None,
+    });
     let bytes = match (start, offset) {
         (Some(start), 0..=MAX_HEADER) => packet.read_linear(start + offset as usize, len),
         _ => None,
@@ -77,19 +78,39 @@ pub(super) fn load_bytes_relative(call: &mut Call<'_>) -> Returned {
 
 /// `(context, offset, source, size, flags)`.
 pub(super) fn store_bytes(call: &mut Call<'_>) -> Returned {
-    let (offset, len, flags) = (call.arg_u32(2), call.size(4), call.arg(5));
+    let (context, offset, len, flags) = (call.arg(1), call.arg_u32(2), call.size(4), call.arg(5));
     let bytes = call.read(3, len)?;
+    let stored = store(call, 1, context, offset, &bytes, flags)?;
+    Ok(stored.err().map_or(0, Errno::to_ret))
+}
+
+/// Overwrites bytes of the packet that belongs to a context, to which argument `n` leads.
+pub(in crate::vm) fn store(
+    call: &mut Call<'_>,
+    n: usize,
+    context: u64,
+    offset: u32,
+    bytes: &[u8],
+    flags: u64,
+) -> Result<Result<(), Errno>, HelperProblem> {
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
-        return Ok(Errno::EINVAL.to_ret());
+        return Ok(Err(Errno::EINVAL));
     }
-    let mut packet = packet::of(call)?;
-    if offset > INT_MAX || packet.write(offset as usize, &bytes).is_none() {
-        return Ok(Errno::EFAULT.to_ret());
+    let mut packet = packet::at(call, n, context)?;
+    let before = packet.read(offset as usize, bytes.len());
+    if offset > INT_MAX || packet.write(offset as usize, bytes).is_none() {
+        return Ok(Err(Errno::EFAULT));
+    }
+    if let (Checksum::Complete(Some(sum)), Some(before)) = (&mut packet.kern.checksum, before)
+        && flags & RECOMPUTE_CSUM != 0
+    {
+        let part = |bytes: &[u8]| shifted(partial(bytes, 0), offset as usize);
+        *sum = add(add(*sum, !part(&before)), part(bytes));
     }
     if flags & INVALIDATE_HASH != 0 {
         store_hash(call, 0);
     }
-    Ok(0)
+    Ok(Ok(()))
 }
 
 /// `(context, size)`: packets are linear here, so that there is nothing to pull.
@@ -106,7 +127,7 @@ pub(super) fn pull_data(call: &mut Call<'_>) -> Returned {
 pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
     match call.arg(5) {
         flags if flags & !HDR_FIELD_MASK != 0 => Ok(Errno::EINVAL.to_ret()),
-        size => replace_checksum(call, |checksum, from, to| match size {
+        size => replace_checksum(call, |checksum, from, to, _| match size {
             0 if from == 0 => Some(checksum::moved(checksum, low32(to))),
             2 => Some(checksum::replaced16(checksum, low16(from), low16(to))),
             4 => Some(checksum::replaced(checksum, low32(from), low32(to))),
@@ -116,7 +137,7 @@ pub(super) fn l3_csum_replace(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, offset, from, to, flags)`: mends a checksum of the transport header.
-/// The pseudo header counts only where a device sums up the rest.
+/// Where a device is to add up the rest, it covers the pseudo header only.
 pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
     const KNOWN: u64 = HDR_FIELD_MASK | PSEUDO_HDR | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
     let flags = call.arg(5);
@@ -124,16 +145,33 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
         return Ok(Errno::EINVAL.to_ret());
     }
     let mangled = flags & MARK_MANGLED_0 != 0;
-    replace_checksum(call, |checksum, from, to| {
+    let is_pseudo = flags & PSEUDO_HDR != 0;
+    replace_checksum(call, |checksum, from, to, known| {
         if mangled && flags & MARK_ENFORCE == 0 && checksum == 0 {
             return Some(0);
         }
-        let replaced = match flags & HDR_FIELD_MASK {
-            0 if from == 0 => checksum::moved(checksum, low32(to)),
-            2 => checksum::replaced(checksum, low16(from).into(), low16(to).into()),
-            4 => checksum::replaced(checksum, low32(from), low32(to)),
+        // What is taken off the sum and what is added to it.
+        let (from, to) = match flags & HDR_FIELD_MASK {
+            0 if from == 0 => (None, low32(to)),
+            2 => (Some(low16(from).into()), low16(to).into()),
+            4 => (Some(low32(from)), low32(to)),
             _ => return None,
         };
+        let replaced = match (*known, from) {
+            (Checksum::Partial, _) if !is_pseudo => checksum,
+            (Checksum::Partial, from) => checksum::pseudo_replaced(checksum, from, to),
+            (_, Some(from)) => checksum::replaced(checksum, from, to),
+            (_, None) => checksum::moved(checksum, to),
+        };
+        if let Checksum::Complete(Some(sum)) = known
+            && is_pseudo
+            && (from.is_some() || flags & IPV6 == 0)
+        {
+            // The checksum moves the other way, so that the whole stays as it was but
+            // for the pseudo header, which the sum does not cover.
+            let moved = from.map_or(!*sum, |from| add(!*sum, !from));
+            *sum = !add(moved, to);
+        }
         match replaced {
             0 if mangled => Some(MANGLED_0),
             replaced => Some(replaced),
@@ -145,7 +183,7 @@ pub(super) fn l4_csum_replace(call: &mut Call<'_>) -> Returned {
 /// is `EINVAL`.
 fn replace_checksum(
     call: &mut Call<'_>,
-    replace: impl Fn(u16, u64, u64) -> Option<u16>,
+    replace: impl Fn(u16, u64, u64, &mut Checksum) -> Option<u16>,
 ) -> Returned {
     let (offset, from, to) = (call.arg_u32(2), call.arg(3), call.arg(4));
     let mut packet = packet::of(call)?;
@@ -156,7 +194,8 @@ fn replace_checksum(
     let Some(&[low, high]) = bytes.as_deref() else {
         return Ok(Errno::EFAULT.to_ret());
     };
-    let Some(checksum) = replace(u16::from_le_bytes([low, high]), from, to) else {
+    let known = &mut packet.kern.checksum;
+    let Some(checksum) = replace(u16::from_le_bytes([low, high]), from, to, known) else {
         return Ok(Errno::EINVAL.to_ret());
     };
     // As many bytes as were read.
@@ -183,10 +222,11 @@ pub(super) fn get_hash_recalc(call: &mut Call<'_>) -> Returned {
     if let Some(hash @ 1..) = known {
         return Ok(hash);
     }
-    let prog_type = packet::prog_type(call);
     let packet = packet::of(call)?;
-    let mac = prog_type.and_then(|prog_type| packet.header(prog_type, Header::Mac));
-    let mixed = flow(&packet, mac.unwrap_or(packet.range.data));
+    let mac = packet
+        .headers
+        .map_or(packet.range.data, |headers| headers.mac);
+    let mixed = flow(&packet, mac);
     let mixed = mixed.iter().fold(0, |hash, byte| {
         Random::new(hash ^ u64::from(*byte)).next_u64()
     });

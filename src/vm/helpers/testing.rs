@@ -78,6 +78,15 @@ impl Bench {
         helper: HelperId,
         args: [u64; N],
     ) -> Result<u64, HelperProblem> {
+        self.body(|call| super::call(helper, call), args)
+    }
+
+    /// Calls the body of a helper or kernel function.
+    pub fn body<const N: usize>(
+        &mut self,
+        body: impl FnOnce(&mut Call<'_>) -> Result<u64, HelperProblem>,
+        args: [u64; N],
+    ) -> Result<u64, HelperProblem> {
         let mut all = [0; 5];
         all[..N].copy_from_slice(&args);
         let mut call = Call {
@@ -85,7 +94,7 @@ impl Bench {
             engine: &mut Engine(&mut *self.callback),
             args: all,
         };
-        super::call(helper, &mut call)
+        body(&mut call)
     }
 
     /// Puts bytes into memory; their address.

@@ -23,15 +23,18 @@ impl Array {
         let per_cpu = def.map_type.info().per_cpu.then_some(cpus);
         Self {
             base: Base::new(def, cpus),
-            values: Values::array(def.value_size, def.max_entries as usize, per_cpu),
+            values: Values::array(def.value_size, def.max_entries as usize, per_cpu)
+                .watching(&def.special),
         }
     }
 
-    /// The checks of every update; the index where they are passed.
+    /// The checks of every update, in the kernel's order; the index where they are
+    /// passed.
     fn writable(&self, key: &[u8], flags: UpdateFlags) -> Result<usize, Errno> {
-        let mode = Mode::of(flags)?;
+        let mode = Mode::without_lock(flags)?;
         let index = self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
         mode.check(true)?;
+        self.base.check_lock(flags)?;
         Ok(index as usize)
     }
 }
@@ -51,13 +54,15 @@ impl Map for Array {
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        // For a program the lock is looked for last, for user space first.
-        let index = self.writable(key, flags.difference(UpdateFlags::LOCK))?;
-        if flags.contains(UpdateFlags::LOCK) {
-            return Err(Errno::EINVAL);
-        }
+        let index = self.writable(key, flags)?;
         self.base.check_value(value)?;
-        self.values.set(cpu, index, value)
+        if flags.contains(UpdateFlags::LOCK) {
+            self.values.write_locked(index, value)?;
+        } else {
+            self.values.set(cpu, index, value)?;
+        }
+        self.values.free_fields_of(cpu, index);
+        Ok(())
     }
 
     fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
@@ -69,9 +74,20 @@ impl Map for Array {
         self.values.read(index as usize)
     }
 
+    fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        let index = self.base.index_within(key)?.ok_or(Errno::ENOENT)?;
+        self.values.read_locked(index as usize)
+    }
+
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         let index = self.writable(key, flags)?;
-        self.values.write(index, value)
+        if flags.contains(UpdateFlags::LOCK) {
+            self.values.write_locked(index, value)?;
+        } else {
+            self.values.write(index, value)?;
+        }
+        self.values.free_fields(index);
+        Ok(())
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::btf::FieldKind;
 use crate::program::MapDef;
 use crate::spec::{MapFlags, UpdateFlags};
 use crate::util::Errno;
@@ -26,9 +27,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Reads an update's flags. `BPF_F_LOCK` asks for a `bpf_spin_lock` in the
-    /// value, of which maps here know nothing: it is refused, as the kernel
-    /// refuses it for a value without one.
+    /// Reads the flags of an update of a kind that knows no `BPF_F_LOCK`.
     pub(super) const fn of(flags: UpdateFlags) -> Result<Self, Errno> {
         match flags.bits() {
             0 => Ok(Self::Any),
@@ -36,6 +35,11 @@ impl Mode {
             2 => Ok(Self::Exist),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Reads an update's flags apart from `BPF_F_LOCK`.
+    pub(super) const fn without_lock(flags: UpdateFlags) -> Result<Self, Errno> {
+        Self::of(flags.difference(UpdateFlags::LOCK))
     }
 
     /// Whether an element that is there, or is not, may be written
@@ -70,6 +74,22 @@ impl Base {
     #[must_use]
     pub const fn cpus(&self) -> u32 {
         self.cpus
+    }
+
+    /// `EINVAL` where `BPF_F_LOCK` is asked for, and a value has no `bpf_spin_lock`.
+    pub(super) fn check_lock(&self, flags: UpdateFlags) -> Result<(), Errno> {
+        let refused = flags.contains(UpdateFlags::LOCK)
+            && self.def.special.find(FieldKind::SpinLock).is_none();
+        (!refused).then_some(()).ok_or(Errno::EINVAL)
+    }
+
+    /// `EINVAL` for flags of a look-up other than `BPF_F_LOCK`, and as of
+    /// [`check_lock`](Self::check_lock).
+    pub(super) fn check_read(&self, flags: UpdateFlags) -> Result<(), Errno> {
+        if !UpdateFlags::LOCK.contains(flags) {
+            return Err(Errno::EINVAL);
+        }
+        self.check_lock(flags)
     }
 
     /// The array index that a key is; `EINVAL` where it has not four bytes.

@@ -6,18 +6,27 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::Map;
+use super::arena::Arena;
 use super::array::Array;
 use super::bloom::{self, Bloom};
+use super::cgroup_storage::{self, CgroupStorage};
+use super::cgroups::CgroupArray;
+use super::cpumap::CpuMap;
+use super::devices::{self, Devices};
 use super::hash::{self, Hash};
 use super::lpm::{self, Lpm};
 use super::of_maps::MapOfMaps;
 use super::perf_events::PerfEventArray;
-use super::placeholder::Placeholder;
 use super::programs::ProgArray;
 use super::queue::Queue;
 use super::ringbuf::RingBuf;
+use super::sockets::Sockets;
+use super::stack_traces::StackTraces;
+use super::storage::{self, LocalStorage};
+use super::struct_ops::StructOps;
+use super::user_ringbuf::UserRingBuf;
 use crate::program::MapDef;
-use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueRule, limits};
+use crate::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueField, ValueRule, limits};
 use crate::util::Errno;
 
 /// A map that can't be made.
@@ -49,6 +58,7 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
     if def.map_type == MapType::PerfEventArray && def.max_entries == 0 {
         def.max_entries = cpus;
     }
+    forget_fields(&mut def);
     let def = &def;
     check(def, cpus).map_err(|(errno, problem)| MapError {
         map: def.name.clone(),
@@ -68,8 +78,40 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
         MapType::Queue | MapType::Stack => Arc::new(Queue::new(def, cpus)),
         MapType::BloomFilter => Arc::new(Bloom::new(def, cpus)),
         MapType::ArrayOfMaps | MapType::HashOfMaps => Arc::new(MapOfMaps::new(def, cpus)),
-        _ => Arc::new(Placeholder::new(def, cpus)),
+        MapType::StackTrace => Arc::new(StackTraces::new(def, cpus)),
+        MapType::CgroupArray => Arc::new(CgroupArray::new(def, cpus)),
+        MapType::Devmap | MapType::DevmapHash => Arc::new(Devices::new(def, cpus)),
+        MapType::Cpumap => Arc::new(CpuMap::new(def, cpus)),
+        MapType::Sockmap | MapType::Sockhash | MapType::Xskmap | MapType::ReuseportSockarray => {
+            Arc::new(Sockets::new(def, cpus))
+        }
+        MapType::CgroupStorage | MapType::PercpuCgroupStorage => {
+            Arc::new(CgroupStorage::new(def, cpus))
+        }
+        MapType::TaskStorage
+        | MapType::InodeStorage
+        | MapType::SkStorage
+        | MapType::CgrpStorage => Arc::new(LocalStorage::new(def, cpus)),
+        MapType::UserRingbuf => Arc::new(UserRingBuf::new(def, cpus)),
+        MapType::Arena => Arc::new(Arena::new(def, cpus)),
+        MapType::StructOps => Arc::new(StructOps::new(def, cpus)),
     })
+}
+
+/// Forgets the special fields of values where the map can't have them: the kernel refuses
+/// to make a map of such a type (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf
+/// then makes it without types.
+fn forget_fields(def: &mut MapDef) {
+    let access = MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG);
+    let (map_type, size) = (def.map_type, def.value_size as usize);
+    let mut fields = def.special.iter().filter_map(|f| ValueField::of(f.kind));
+    let refused = def.flags.intersects(access) || !fields.all(|field| map_type.may_hold(field));
+    def.special.retain(|field| {
+        !refused && ValueField::of(field.kind).is_some() && field.range().end <= size
+    });
+    if let Some(inner) = &mut def.inner {
+        forget_fields(inner);
+    }
 }
 
 /// An errno and what is wrong in words.
@@ -251,8 +293,64 @@ fn check_limits(def: &MapDef) -> Result<(), Refusal> {
             Errno::E2BIG,
             format!("value_size is {value}, at most 4 MiB allowed"),
         ),
+        MapType::StackTrace => check_stacks(def),
+        MapType::Arena => check_arena(def),
+        MapType::Sockhash if def.key_size > SOCKHASH_KEY => refuse(
+            Errno::E2BIG,
+            format!("key_size is {key}, at most {SOCKHASH_KEY} allowed"),
+        ),
+        MapType::DevmapHash if def.max_entries > 1 << 31 => {
+            refuse(Errno::EINVAL, "max_entries is above 2147483648")
+        }
+        MapType::Cpumap if def.max_entries > limits::MAX_CPUS => {
+            let problem = format!("max_entries is above {} CPUs", limits::MAX_CPUS);
+            refuse(Errno::E2BIG, problem)
+        }
+        map_type if map_type.too_large(def.key_size, def.value_size) => {
+            refuse(Errno::E2BIG, format!("value_size is {value}, too large"))
+        }
         _ => Ok(()),
     }
+}
+
+/// Bytes of a sockhash's key (`MAX_BPF_STACK`, `net/core/sock_map.c`).
+const SOCKHASH_KEY: u32 = limits::STACK_SIZE as u32;
+
+/// `stack_map_alloc`, `kernel/bpf/stackmap.c`.
+fn check_stacks(def: &MapDef) -> Result<(), Refusal> {
+    let (frame, what) = match def.flags.contains(MapFlags::STACK_BUILD_ID) {
+        true => (limits::STACK_BUILD_ID_SIZE, "build ids"),
+        false => (8, "addresses"),
+    };
+    let (value, most) = (def.value_size as usize, frame * limits::MAX_STACK_DEPTH);
+    if !value.is_multiple_of(frame) || value > most {
+        let problem =
+            format!("value_size is {value}, a multiple of {frame} up to {most} wanted for {what}");
+        return refuse(Errno::EINVAL, problem);
+    }
+    if def.max_entries > 1 << 31 {
+        return refuse(Errno::E2BIG, "max_entries is above 2147483648");
+    }
+    Ok(())
+}
+
+/// `arena_map_alloc`, `kernel/bpf/arena.c`.
+fn check_arena(def: &MapDef) -> Result<(), Refusal> {
+    let (page, start) = (u64::from(limits::PAGE_SIZE), def.extra);
+    let size = u64::from(def.max_entries) * page;
+    if !start.is_multiple_of(page) {
+        let problem = format!("map_extra is {start:#x}, the address of a page wanted");
+        return refuse(Errno::EINVAL, problem);
+    }
+    if size > 1 << 32 {
+        let problem = format!("max_entries is {}, at most 4 GiB allowed", def.max_entries);
+        return refuse(Errno::E2BIG, problem);
+    }
+    if start >> 32 != start.wrapping_add(size - 1) >> 32 {
+        let problem = format!("from map_extra {start:#x} on it crosses a border of 4 GiB");
+        return refuse(Errno::ERANGE, problem);
+    }
+    Ok(())
 }
 
 /// The shape of inner maps (`bpf_map_meta_alloc`, `kernel/bpf/map_in_map.c`).
@@ -286,8 +384,8 @@ fn check_inner(def: &MapDef) -> Result<(), Refusal> {
 }
 
 /// Bytes that a map takes when all of it is used.
-fn memory(def: &MapDef, cpus: u32) -> u128 {
-    let (entries, cpus) = (u128::from(def.max_entries), u128::from(cpus));
+fn memory(def: &MapDef, cpu_count: u32) -> u128 {
+    let (entries, cpus) = (u128::from(def.max_entries), u128::from(cpu_count));
     let value = u128::from(def.value_size.next_multiple_of(8));
     let key = u128::from(def.key_size.next_multiple_of(8));
     let values = if def.map_type.info().per_cpu {
@@ -297,13 +395,30 @@ fn memory(def: &MapDef, cpus: u32) -> u128 {
     };
     match def.map_type {
         MapType::Array | MapType::PercpuArray => entries * values,
-        MapType::ProgArray | MapType::PerfEventArray | MapType::ArrayOfMaps => entries * 8,
+        MapType::ProgArray
+        | MapType::PerfEventArray
+        | MapType::ArrayOfMaps
+        | MapType::CgroupArray
+        | MapType::Devmap
+        | MapType::Cpumap
+        | MapType::Sockmap
+        | MapType::Xskmap
+        | MapType::ReuseportSockarray => entries * 8,
         MapType::Hash | MapType::PercpuHash | MapType::LruHash | MapType::LruPercpuHash => {
             // A slot's links and its share of the buckets besides key and value.
-            hash::slots(def, u32::try_from(cpus).unwrap_or(u32::MAX)) as u128 * (key + values + 48)
+            hash::slots(def, cpu_count) as u128 * (key + values + 48)
         }
         MapType::LpmTrie => lpm::slots(def) as u128 * (key + value + 1),
-        MapType::Ringbuf => 2 * entries,
+        MapType::Ringbuf | MapType::UserRingbuf => 2 * entries,
+        MapType::Arena => entries * u128::from(limits::PAGE_SIZE),
+        MapType::DevmapHash => memory(&devices::by_key(def), cpu_count),
+        MapType::TaskStorage
+        | MapType::InodeStorage
+        | MapType::SkStorage
+        | MapType::CgrpStorage => memory(&storage::by_owner(def), cpu_count),
+        MapType::CgroupStorage | MapType::PercpuCgroupStorage => {
+            memory(&cgroup_storage::by_cgroup(def), cpu_count)
+        }
         MapType::Queue | MapType::Stack => entries * u128::from(def.value_size),
         MapType::BloomFilter => u128::from(bloom::mask(def)) / 8,
         // The others take memory as entries come.

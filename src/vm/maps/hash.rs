@@ -66,7 +66,8 @@ impl Hash {
         };
         Self {
             base: Base::new(def, cpus),
-            values: Values::keyed(def.key_size, def.value_size, slots, per_cpu),
+            values: Values::keyed(def.key_size, def.value_size, slots, per_cpu)
+                .watching(&def.special),
             index: Index::new(slots, evicts),
             max: max.unwrap_or(def.max_entries),
             evicts,
@@ -86,19 +87,27 @@ impl Hash {
     }
 
     /// Finds or makes the slot of a key that is to be written, under the lock,
-    /// and lets `fill` write it: `fill(slot, new)`.
+    /// and lets `fill` write it: `fill(slot, new)`. With `BPF_F_LOCK` an element that is
+    /// there stays, and is written with its own lock held.
     fn store(
         &self,
         key: &[u8],
+        value: &[u8],
         flags: UpdateFlags,
         fill: impl FnOnce(usize, bool) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        let mode = Mode::of(flags)?;
+        let mode = Mode::without_lock(flags)?;
+        self.base.check_lock(flags)?;
         self.base.check_key(key)?;
         let slab = self.values.slab();
         let mut index = self.index.lock();
         let at = self.locate(&index, key);
         mode.check(at.slot.is_some())?;
+        if let Some(slot) = at.slot
+            && flags.contains(UpdateFlags::LOCK)
+        {
+            return self.values.write_locked(slot as usize, value);
+        }
         if let Some(slot) = at.slot.filter(|_| self.values.per_cpu()) {
             index.touch(slot);
             return fill(slot as usize, false);
@@ -117,7 +126,7 @@ impl Hash {
         match at.slot {
             Some(old) => {
                 index.replace(at, slot);
-                slab.kill(old as usize);
+                self.kill(old);
             }
             None => index.insert(at, slot),
         }
@@ -139,8 +148,15 @@ impl Hash {
         let oldest = index.oldest().filter(|_| self.evicts).ok_or(Errno::E2BIG)?;
         let key = slab.key(oldest as usize).ok_or(Errno::E2BIG)?;
         let gone = index.remove(self.locate(index, &key));
-        slab.kill(gone.ok_or(Errno::E2BIG)? as usize);
+        self.kill(gone.ok_or(Errno::E2BIG)?);
         Ok(())
+    }
+
+    /// An element is gone: its special fields are freed, what else it held can still be
+    /// read.
+    fn kill(&self, slot: u32) {
+        self.values.free_fields(slot as usize);
+        self.values.slab().kill(slot as usize);
     }
 }
 
@@ -173,10 +189,11 @@ impl Map for Hash {
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base.check_value(value)?;
-        self.store(key, flags, |slot, new| {
+        self.store(key, value, flags, |slot, new| {
             if new {
                 self.values.init(cpu, slot, value)
             } else {
+                self.values.free_fields_of(cpu, slot);
                 self.values.set(cpu, slot, value)
             }
         })
@@ -187,7 +204,7 @@ impl Map for Hash {
         let mut index = self.index.lock();
         let at = self.locate(&index, key);
         let slot = index.remove(at).ok_or(Errno::ENOENT)?;
-        self.values.slab().kill(slot as usize);
+        self.kill(slot);
         Ok(())
     }
 
@@ -198,8 +215,19 @@ impl Map for Hash {
         self.values.read(slot as usize)
     }
 
+    fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        let index = self.index.lock();
+        let slot = self.locate(&index, key).slot.ok_or(Errno::ENOENT)?;
+        self.values.read_locked(slot as usize)
+    }
+
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        self.store(key, flags, |slot, _| self.values.write(slot, value))
+        self.store(key, value, flags, |slot, new| {
+            if !new {
+                self.values.free_fields(slot);
+            }
+            self.values.write(slot, value)
+        })
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {

@@ -7,24 +7,36 @@
 //! the program's side; `read`, `write`, `remove` and `next_key`
 //! of `dyn Map` are user space's, with the rights that it has.
 
+mod arena;
 mod array;
 mod base;
 mod bloom;
+mod cgroup_storage;
+mod cgroups;
+mod cpumap;
 mod create;
+mod devices;
+mod free_ranges;
 mod handles;
 mod hash;
 mod index;
 mod list;
 mod lock;
 mod lpm;
+mod objects;
 mod of_maps;
 mod perf_events;
-mod placeholder;
 mod programs;
 mod queue;
+mod redirect_value;
 mod ringbuf;
+mod sockets;
+mod stack_traces;
+mod storage;
+mod struct_ops;
 #[cfg(test)]
 mod tests;
+mod user_ringbuf;
 mod values;
 
 use std::fmt;
@@ -35,14 +47,25 @@ use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
+pub use arena::Arena;
 pub use base::Base;
 pub use bloom::Bloom;
+pub use cgroup_storage::CgroupStorage;
+pub use cgroups::CgroupArray;
+pub use cpumap::CpuMap;
 pub use create::{MapError, create};
+pub use devices::Devices;
 pub use of_maps::MapOfMaps;
 pub use perf_events::PerfEventArray;
 pub use programs::ProgArray;
 pub use queue::Queue;
+pub use redirect_value::RedirectValue;
 pub use ringbuf::{Record, RingBuf};
+pub use sockets::Sockets;
+pub use stack_traces::StackTraces;
+pub use storage::LocalStorage;
+pub use struct_ops::{Function, StructOps};
+pub use user_ringbuf::{Draining, Next, UserRingBuf};
 
 /// A map in the machine. Shared by all programs and threads that use it.
 pub trait Map: Send + Sync + fmt::Debug {
@@ -105,6 +128,15 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// `ENOENT` where there is none; the kernel's where the kind can't be read.
     fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno>;
 
+    /// `BPF_MAP_LOOKUP_ELEM` with `BPF_F_LOCK`, rights aside: use `read_with` of
+    /// `dyn Map`, which asks only where a value has a lock.
+    ///
+    /// # Errors
+    /// As of [`sys_lookup`](Self::sys_lookup), `EDEADLK` where the lock stays held.
+    fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.sys_lookup(key)
+    }
+
     /// `BPF_MAP_UPDATE_ELEM`, rights aside: use `write` of `dyn Map`.
     ///
     /// # Errors
@@ -157,9 +189,23 @@ impl dyn Map + '_ {
     /// `ENOENT` where there is none, `EPERM` for `BPF_F_WRONLY` maps; the
     /// kernel's where the kind can't be read.
     pub fn read(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.read_with(key, UpdateFlags::empty())
+    }
+
+    /// The same with flags, of which there is one: with `BPF_F_LOCK` the value's
+    /// `bpf_spin_lock` is held meanwhile. Locks, timers and kernel pointers read as zero.
+    ///
+    /// # Errors
+    /// As of `read`; `EINVAL` for other flags, and where a value has no lock.
+    pub fn read_with(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>, Errno> {
         self.base().user_reads()?;
+        self.base().check_read(flags)?;
         self.base().check_key(key)?;
-        self.sys_lookup(key)
+        if flags.contains(UpdateFlags::LOCK) {
+            self.sys_lookup_locked(key)
+        } else {
+            self.sys_lookup(key)
+        }
     }
 
     /// Writes a value as the system call does; the counterpart of `read`. Into
@@ -170,6 +216,7 @@ impl dyn Map + '_ {
     /// `EINVAL` for keys and values of another size.
     pub fn write(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base().user_writes()?;
+        self.base().check_lock(flags)?;
         self.base().check_key(key)?;
         if value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
@@ -236,7 +283,24 @@ pub enum Kind<'a> {
     Queue(&'a Queue),
     /// `BPF_MAP_TYPE_BLOOM_FILTER`.
     Bloom(&'a Bloom),
-    /// A type that is not implemented: user space reads what it wrote, programs
-    /// can't use it.
-    Placeholder,
+    /// `BPF_MAP_TYPE_STACK_TRACE`.
+    StackTraces(&'a StackTraces),
+    /// Storage of a task, an inode, a socket or a cgroup.
+    Storage(&'a LocalStorage),
+    /// Storage of a cgroup's programs, one for all CPUs or one for each.
+    CgroupStorage(&'a CgroupStorage),
+    /// `BPF_MAP_TYPE_CGROUP_ARRAY`.
+    Cgroups(&'a CgroupArray),
+    /// Sockets by index or key.
+    Sockets(&'a Sockets),
+    /// Network devices by index or key.
+    Devices(&'a Devices),
+    /// `BPF_MAP_TYPE_CPUMAP`.
+    Cpus(&'a CpuMap),
+    /// `BPF_MAP_TYPE_USER_RINGBUF`.
+    UserRingBuf(&'a UserRingBuf),
+    /// `BPF_MAP_TYPE_ARENA`.
+    Arena(&'a Arena),
+    /// `BPF_MAP_TYPE_STRUCT_OPS`.
+    StructOps(&'a StructOps),
 }

@@ -46,7 +46,8 @@ fn same_shape(shape: &MapDef, inner: &MapDef) -> bool {
     let alike = shape.map_type == inner.map_type
         && shape.key_size == inner.key_size
         && shape.value_size == inner.value_size
-        && shape.flags == inner.flags;
+        && shape.flags == inner.flags
+        && shape.special == inner.special;
     let any_length = shape.map_type != MapType::Array || shape.flags.contains(MapFlags::INNER_MAP);
     alike && (any_length || shape.max_entries == inner.max_entries)
 }

@@ -1,8 +1,16 @@
 //! Values by their number, one for all CPUs or one for each.
+//!
+//! Fields that the kernel watches over (locks, timers, kernel pointers) are left alone when
+//! a value is written, and zero in a copy of one (`copy_map_value` and
+//! `check_and_init_map_value`, `include/linux/bpf.h`). When an element goes, or an array's
+//! is written, they are freed: all but locks become zero (`bpf_obj_free_fields`,
+//! `kernel/bpf/syscall.c`).
 
 use std::sync::Arc;
 
 use super::super::memory::Slab;
+use super::super::patience::Patience;
+use crate::btf::{FieldKind, SpecialFields};
 use crate::util::Errno;
 
 /// The values of an array or of a hash's slots, with both views of them.
@@ -13,6 +21,7 @@ pub(super) struct Values {
     count: usize,
     /// CPUs with values of their own; `None` where all share one.
     cpus: Option<u32>,
+    special: SpecialFields,
 }
 
 impl Values {
@@ -27,6 +36,7 @@ impl Values {
             slab: Arc::new(slab),
             count,
             cpus,
+            special: SpecialFields::default(),
         }
     }
 
@@ -41,7 +51,14 @@ impl Values {
             slab: Arc::new(slab),
             count,
             cpus,
+            special: SpecialFields::default(),
         }
+    }
+
+    /// The same with these special fields in each value.
+    pub(super) fn watching(mut self, special: &SpecialFields) -> Self {
+        self.special = special.clone();
+        self
     }
 
     /// The storage, to be put into the address space.
@@ -74,10 +91,10 @@ impl Values {
         (0..self.cpus.unwrap_or(1) as usize).map(move |cpu| cpu * count + index)
     }
 
-    /// Sets the value that a program on `cpu` sees.
+    /// Sets the value that a program on `cpu` sees, apart from its special fields.
     pub(super) fn set(&self, cpu: u32, index: usize, value: &[u8]) -> Result<(), Errno> {
         let element = self.element(cpu, index).ok_or(Errno::EINVAL)?;
-        self.slab.set_value(element, value).ok_or(Errno::EINVAL)
+        self.copy_in(element, value)
     }
 
     /// Sets the value of `cpu` in a new element, zero on all other CPUs
@@ -95,11 +112,11 @@ impl Values {
     /// What user space reads: the values of all CPUs, each rounded up to 8 bytes.
     pub(super) fn read(&self, index: usize) -> Result<Vec<u8>, Errno> {
         if !self.per_cpu() {
-            return self.slab.value(index).ok_or(Errno::ENOENT);
+            return self.copy_out(index);
         }
         let mut all = Vec::new();
         for element in self.elements(index) {
-            all.extend(self.slab.value(element).ok_or(Errno::ENOENT)?);
+            all.extend(self.copy_out(element)?);
             all.resize(all.len().next_multiple_of(8), 0);
         }
         Ok(all)
@@ -109,13 +126,95 @@ impl Values {
     pub(super) fn write(&self, index: usize, bytes: &[u8]) -> Result<(), Errno> {
         let size = self.slab.value_size();
         if !self.per_cpu() {
-            return self.slab.set_value(index, bytes).ok_or(Errno::EINVAL);
+            return self.copy_in(index, bytes);
         }
         let values = bytes.chunks_exact(size.next_multiple_of(8));
         for (element, value) in self.elements(index).zip(values) {
-            let value = value.get(..size).ok_or(Errno::EINVAL)?;
-            self.slab.set_value(element, value).ok_or(Errno::EINVAL)?;
+            self.copy_in(element, value.get(..size).ok_or(Errno::EINVAL)?)?;
         }
         Ok(())
+    }
+
+    /// Writes to an element, its special fields aside.
+    fn copy_in(&self, element: usize, value: &[u8]) -> Result<(), Errno> {
+        if self.special.is_empty() {
+            return self.slab.set_value(element, value).ok_or(Errno::EINVAL);
+        }
+        if element >= self.slab.count() || value.len() > self.slab.value_size() {
+            return Err(Errno::EINVAL);
+        }
+        let (at, bytes) = (self.slab.offset(element), self.slab.values());
+        for piece in self.special.gaps(value.len()) {
+            let written = value
+                .get(piece.clone())
+                .and_then(|part| bytes.write(at + piece.start, part));
+            written.ok_or(Errno::EINVAL)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an element, its special fields as zeros.
+    fn copy_out(&self, element: usize) -> Result<Vec<u8>, Errno> {
+        let mut value = self.slab.value(element).ok_or(Errno::ENOENT)?;
+        for field in self.special.iter() {
+            value.get_mut(field.range()).unwrap_or_default().fill(0);
+        }
+        Ok(value)
+    }
+
+    /// Makes the special fields of all CPUs' elements zero, apart from locks.
+    pub(super) fn free_fields(&self, index: usize) {
+        for element in self.elements(index) {
+            self.free_element_fields(element);
+        }
+    }
+
+    /// The same for what a program on `cpu` sees.
+    pub(super) fn free_fields_of(&self, cpu: u32, index: usize) {
+        if let Some(element) = self.element(cpu, index) {
+            self.free_element_fields(element);
+        }
+    }
+
+    fn free_element_fields(&self, element: usize) {
+        let (at, bytes) = (self.slab.offset(element), self.slab.values());
+        let is_lock = |kind| matches!(kind, FieldKind::SpinLock | FieldKind::ResSpinLock);
+        for field in self.special.iter().filter(|field| !is_lock(field.kind)) {
+            bytes.write(at + field.range().start, &vec![0; field.range().len()]);
+        }
+    }
+
+    /// Writes a value with its lock held (`copy_map_value_locked`).
+    pub(super) fn write_locked(&self, element: usize, value: &[u8]) -> Result<(), Errno> {
+        self.locked(element, || self.copy_in(element, value))
+    }
+
+    /// Reads a value with its lock held.
+    pub(super) fn read_locked(&self, element: usize) -> Result<Vec<u8>, Errno> {
+        self.locked(element, || self.copy_out(element))
+    }
+
+    /// Does something while holding an element's lock: `EINVAL` where it has none,
+    /// `EDEADLK` where it has not been released for 10 seconds (the kernel waits on).
+    fn locked<T>(
+        &self,
+        element: usize,
+        then: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let lock = self.special.find(FieldKind::SpinLock);
+        let at = self.slab.offset(element) + lock.ok_or(Errno::EINVAL)?.range().start;
+        let swap = |held| {
+            let old = self.slab.values().update(at, 4, |_| held);
+            old.ok_or(Errno::EINVAL)
+        };
+        let mut patience = Patience::default();
+        while swap(1)? != 0 {
+            if !patience.wait() {
+                return Err(Errno::EDEADLK);
+            }
+        }
+        let result = then();
+        swap(0)?;
+        result
     }
 }

@@ -13,6 +13,11 @@
 //! address space and never reaches the end of it, so a pointer that strays by a
 //! register's 32 bits still tells where it came from. A region that is freed
 //! leaves its slot to the next with another generation: a stale pointer is seen.
+//!
+//! The highest addresses, 0xffff_0000_0000_0000 and above, are no region's: the mocked
+//! kernel's own objects are there, where Linux has them
+//! ([`KernelBlocks`](super::KernelBlocks)). In the picture they are the regions from
+//! 0xff00 on in the last generation, so no region gets such a number.
 
 use std::fmt;
 
@@ -28,7 +33,11 @@ const BASE: u64 = 1 << 32;
 
 impl Address {
     /// How many regions can live at once.
-    pub const MAX_REGIONS: usize = 1 << 16;
+    pub const MAX_REGIONS: usize = 0xff00;
+    /// How many numbers of regions an address can name.
+    pub const NUMBERS: usize = 1 << 16;
+    /// Where kernel memory begins: no region reaches it.
+    pub const KERNEL_MEMORY: u64 = 0xffff << 48;
     /// The most bytes that a region can have.
     pub const MAX_LEN: u64 = (1 << 39) - BASE;
     /// Generations count modulo this.
@@ -49,6 +58,13 @@ impl Address {
             return None;
         }
         Some(Self(value))
+    }
+
+    /// Whether a register holds an address in kernel memory, whether anything is there
+    /// or not. The `IS_ERR` range is not in it.
+    #[must_use]
+    pub const fn is_kernel_memory(value: u64) -> bool {
+        Self::KERNEL_MEMORY <= value && value < (4096u64).wrapping_neg()
     }
 
     /// The number that a register holds.
@@ -122,5 +138,15 @@ mod tests {
             assert_eq!(Address::from_register(value), None);
         }
         assert!(Address::new(0xffff, 127).register() < (-4096i64).cast_unsigned());
+    }
+
+    #[test]
+    fn no_region_is_in_kernel_memory() {
+        let last = u16::try_from(Address::MAX_REGIONS - 1).unwrap();
+        let end = Address::new(last, 127).plus(Address::MAX_LEN);
+        assert!(end < Address::KERNEL_MEMORY);
+        assert!(!Address::is_kernel_memory(end));
+        assert!(Address::is_kernel_memory(0xffff_8881_0000_0000));
+        assert!(!Address::is_kernel_memory(u64::MAX - 4094));
     }
 }

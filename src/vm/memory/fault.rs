@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::address::Address;
+
 /// What was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessKind {
@@ -78,6 +80,9 @@ pub enum Problem {
     Misaligned,
     /// The object has no bytes.
     Opaque,
+    /// A page of an arena that is not allocated. In Linux a load there reads zero, and a
+    /// store does nothing.
+    NoPage,
 }
 
 /// An access that the machine refuses.
@@ -106,12 +111,22 @@ impl fmt::Display for AccessFault {
             Problem::WriteOnly => f.write_str(", which is write-only for programs"),
             Problem::Hidden(n) => write!(f, ", whose first {n} bytes are not for programs"),
             Problem::Misaligned => write!(f, ", which is not a multiple of {}", self.len),
+            Problem::NoPage => f.write_str(", on a page that is not allocated"),
             Problem::Opaque => f.write_str(", which has no bytes a program may touch"),
         }
     }
 }
 
 impl AccessFault {
+    /// Whether nothing is at the address that was accessed, nor ever was but for objects
+    /// of the kernel: null, a number, a user's address, kernel memory. There the kernel's
+    /// fault-tolerant loads (`BPF_PROBE_MEM`) read zero.
+    #[must_use]
+    pub fn is_unmapped(&self, address: u64) -> bool {
+        let nothing = matches!(self.pointer, Pointer::Null(_) | Pointer::Wild(_));
+        nothing || Address::is_kernel_memory(address)
+    }
+
     /// How far out of bounds: `4 bytes past its end`, `starts 8 bytes before it`.
     fn distance(&self) -> String {
         let Pointer::Region { offset, len, .. } = &self.pointer else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::pages::Pages;
 use super::shared::SharedBytes;
 use super::slab::Slab;
 
@@ -32,6 +33,8 @@ pub enum Body {
     },
     /// The values of a map, each with a gap behind it that belongs to nobody.
     Elements(Arc<Slab>),
+    /// The pages of an arena.
+    Pages(Arc<Pages>),
     /// Something that has an address and no bytes: a map, a function, a socket.
     Opaque,
 }
@@ -89,6 +92,12 @@ impl Region {
     #[must_use]
     pub fn elements(name: impl Into<Arc<str>>, slab: Arc<Slab>) -> Self {
         Self::new(name, Body::Elements(slab))
+    }
+
+    /// The memory of an arena.
+    #[must_use]
+    pub fn pages(name: impl Into<Arc<str>>, pages: Arc<Pages>) -> Self {
+        Self::new(name, Body::Pages(pages))
     }
 
     /// Something without bytes.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::address::Address;
 use super::fault::{AccessFault, AccessKind, Pointer, Problem};
+use super::kernel::KernelBlocks;
 use super::region::{Body, Region, Rights};
 use super::shared::SharedBytes;
 
@@ -21,6 +22,7 @@ pub struct Space {
     free: Vec<u16>,
     stale: Mutex<Vec<Pointer>>,
     deltas: Deltas,
+    kernel: KernelBlocks,
 }
 
 /// A number for each slot.
@@ -29,7 +31,7 @@ struct Deltas(SharedBytes);
 
 impl Deltas {
     fn new() -> Self {
-        Self(SharedBytes::zeroed(8 * Address::MAX_REGIONS))
+        Self(SharedBytes::zeroed(8 * Address::NUMBERS))
     }
 
     fn set(&self, address: Address, region: Option<&Region>) {
@@ -94,7 +96,7 @@ struct Slot {
 #[error("more than {} objects alive at once", Address::MAX_REGIONS)]
 pub struct SpaceFull;
 
-/// Where an access lands: a place in a block of bytes.
+/// Where an access to a region lands: a place in a block of bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// The block.
@@ -115,6 +117,7 @@ impl Default for Space {
             free: Vec::new(),
             stale: Mutex::default(),
             deltas: Deltas::new(),
+            kernel: KernelBlocks::default(),
         }
     }
 }
@@ -126,8 +129,29 @@ impl Space {
         Self::default()
     }
 
-    /// The same address space for another CPU: values of maps and what has an address
-    /// only are where they are, and what else there is belongs to the first CPU. From
+    /// An empty one with these objects of the kernel.
+    #[must_use]
+    pub fn over(kernel: KernelBlocks) -> Self {
+        Self {
+            kernel,
+            ..Self::default()
+        }
+    }
+
+    /// The kernel's own objects.
+    #[must_use]
+    pub const fn kernel(&self) -> &KernelBlocks {
+        &self.kernel
+    }
+
+    /// Makes these the kernel's own objects.
+    pub fn set_kernel(&mut self, kernel: KernelBlocks) {
+        self.kernel = kernel;
+    }
+
+    /// The same address space for another CPU: values of maps, what has an address only
+    /// and the kernel's own objects are where they are, and what else there is belongs to
+    /// the first CPU. From
     /// now on each hands out addresses of its own, beginning with the lowest.
     ///
     /// Programs that were bound to this space are bound to its forks, too: they have one
@@ -162,6 +186,7 @@ impl Space {
             free,
             stale: Mutex::default(),
             deltas,
+            kernel: self.kernel.clone(),
         }
     }
 
@@ -172,9 +197,10 @@ impl Space {
         self.id
     }
 
-    /// For each of the [`Address::MAX_REGIONS`] slots, by its number, a `u64`: what
-    /// added to an address in its live region gives the host address, wrapping; 0 where
-    /// there is no region, or one in which each access is to be judged
+    /// For each of the [`Address::NUMBERS`] that an address can have for its region, a
+    /// `u64`: what added to an address in the live region of that number gives the host
+    /// address, wrapping; 0 where there is no region, or one in which each access is to
+    /// be judged, as all in kernel memory are
     /// ([`load`](Self::load), [`store`](Self::store), [`update`](Self::update)). The
     /// table stays where it is as long as the space lives.
     #[must_use]
@@ -185,7 +211,7 @@ impl Space {
     /// Gives a region an address: that of its offset 0.
     ///
     /// # Errors
-    /// [`SpaceFull`] when 65,536 regions are alive.
+    /// [`SpaceFull`] when [`Address::MAX_REGIONS`] regions are alive.
     pub fn insert(&mut self, region: Region) -> Result<Address, SpaceFull> {
         if let Some(index) = self.free.pop()
             && let Some(slot) = self.slots.get_mut(usize::from(index))
@@ -198,6 +224,9 @@ impl Space {
             return Ok(address);
         }
         let index = u16::try_from(self.slots.len()).map_err(|_| SpaceFull)?;
+        if usize::from(index) >= Address::MAX_REGIONS {
+            return Err(SpaceFull);
+        }
         let address = Address::new(index, 0);
         self.deltas.set(address, Some(&region));
         self.slots.push(Slot {
@@ -258,7 +287,39 @@ impl Space {
         (slot.live && slot.generation == address.generation()).then_some(slot)
     }
 
-    /// Finds the bytes for an access of `len` bytes at `value`.
+    /// Judges an access of `len` bytes at `value`.
+    ///
+    /// # Errors
+    /// [`AccessFault`] unless all bytes lie in one live region, or object of the kernel,
+    /// that allows it.
+    pub fn check(&self, value: u64, len: usize, kind: AccessKind) -> Result<(), AccessFault> {
+        self.reach(value, len, kind, Problem::Bounds, |_, _| Some(()))
+    }
+
+    /// Judges an access and does it to the bytes there; `otherwise` is wrong where it
+    /// can't be done.
+    fn reach<T>(
+        &self,
+        value: u64,
+        len: usize,
+        kind: AccessKind,
+        otherwise: Problem,
+        access: impl FnOnce(&SharedBytes, usize) -> Option<T>,
+    ) -> Result<T, AccessFault> {
+        let done = match self.find(value, len, kind) {
+            Ok(place) => access(place.bytes, place.at).ok_or(otherwise),
+            Err(Problem::Nothing) => {
+                let found = self.kernel.find(value, len, kind);
+                found.and_then(|(block, at)| access(block.bytes(), at).ok_or(otherwise))
+            }
+            Err(problem) => Err(problem),
+        };
+        done.map_err(|problem| self.fault(value, len, kind, problem))
+    }
+
+    /// Finds the bytes of a region for an access of `len` bytes at `value`. Those of the
+    /// kernel's objects are not to be held on to; [`read`](Self::read),
+    /// [`write`](Self::write) and the like reach both.
     ///
     /// # Errors
     /// [`AccessFault`] unless all bytes lie in one live region that allows it.
@@ -268,12 +329,8 @@ impl Space {
         len: usize,
         kind: AccessKind,
     ) -> Result<Place<'_>, AccessFault> {
-        self.find(value, len, kind).map_err(|problem| AccessFault {
-            kind,
-            len: len as u64,
-            pointer: self.pointer(value),
-            problem,
-        })
+        let found = self.find(value, len, kind);
+        found.map_err(|problem| self.fault(value, len, kind, problem))
     }
 
     fn find(&self, value: u64, len: usize, kind: AccessKind) -> Result<Place<'_>, Problem> {
@@ -318,6 +375,15 @@ impl Space {
                     at: slab.offset(element) + inner,
                 })
             }
+            Body::Pages(pages) => {
+                let at = pages.at(address.offset(), len).ok_or(Problem::Bounds)?;
+                let bytes = pages.bytes();
+                let place = Place { bytes, at };
+                pages
+                    .are_present(at, len)
+                    .then_some(place)
+                    .ok_or(Problem::NoPage)
+            }
             Body::Opaque => Err(Problem::Opaque),
         }
     }
@@ -341,9 +407,10 @@ impl Space {
     /// field yields its pointer.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`locate`](Self::locate).
+    /// [`AccessFault`] as of [`check`](Self::check).
     pub fn load(&self, value: u64, size: usize) -> Result<u64, AccessFault> {
-        let place = self.locate(value, size, AccessKind::Read)?;
+        let load = |bytes: &SharedBytes, at| bytes.load(at, size);
+        let loaded = self.reach(value, size, AccessKind::Read, Problem::Bounds, load)?;
         if let Some(address) = Address::from_register(value)
             && let Some(region) = self.region(address)
         {
@@ -354,64 +421,64 @@ impl Space {
                 return Ok(field.value);
             }
         }
-        let loaded = place.bytes.load(place.at, size);
-        loaded.ok_or_else(|| self.fault(value, size, AccessKind::Read, Problem::Bounds))
+        Ok(loaded)
     }
 
     /// Stores the low `size` bytes of `number`.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`locate`](Self::locate).
+    /// [`AccessFault`] as of [`check`](Self::check).
     pub fn store(&self, value: u64, size: usize, number: u64) -> Result<(), AccessFault> {
-        let place = self.locate(value, size, AccessKind::Write)?;
-        let stored = place.bytes.store(place.at, size, number);
-        stored.ok_or_else(|| self.fault(value, size, AccessKind::Write, Problem::Bounds))
+        let store = |bytes: &SharedBytes, at| bytes.store(at, size, number);
+        self.reach(value, size, AccessKind::Write, Problem::Bounds, store)
     }
 
     /// Replaces a 4- or 8-byte number by what `f` makes of it; returns the old one.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`locate`](Self::locate), or where it is misaligned.
+    /// [`AccessFault`] as of [`check`](Self::check), or where it is misaligned.
     pub fn update(
         &self,
         value: u64,
         size: usize,
         f: impl Fn(u64) -> u64,
     ) -> Result<u64, AccessFault> {
-        let place = self.locate(value, size, AccessKind::Atomic)?;
-        let old = place.bytes.update(place.at, size, f);
-        old.ok_or_else(|| self.fault(value, size, AccessKind::Atomic, Problem::Misaligned))
+        let update = |bytes: &SharedBytes, at| bytes.update(at, size, f);
+        self.reach(value, size, AccessKind::Atomic, Problem::Misaligned, update)
     }
 
     /// Copies out `len` bytes.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`locate`](Self::locate); nothing is allocated then.
+    /// [`AccessFault`] as of [`check`](Self::check); nothing is allocated then.
     pub fn read(&self, value: u64, len: usize) -> Result<Vec<u8>, AccessFault> {
         if len == 0 {
             return Ok(Vec::new());
         }
-        let place = self.locate(value, len, AccessKind::Read)?;
-        let copy = place.bytes.copy(place.at, len);
-        copy.ok_or_else(|| self.fault(value, len, AccessKind::Read, Problem::Bounds))
+        let copy = |bytes: &SharedBytes, at| bytes.copy(at, len);
+        self.reach(value, len, AccessKind::Read, Problem::Bounds, copy)
     }
 
     /// Copies out as many bytes as `into` has.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`locate`](Self::locate).
+    /// [`AccessFault`] as of [`check`](Self::check).
     pub fn read_into(&self, value: u64, into: &mut [u8]) -> Result<(), AccessFault> {
         if into.is_empty() {
             return Ok(());
         }
-        let place = self.locate(value, into.len(), AccessKind::Read)?;
-        let read = place.bytes.read(place.at, into);
-        read.ok_or_else(|| self.fault(value, into.len(), AccessKind::Read, Problem::Bounds))
+        let len = into.len();
+        let read = |bytes: &SharedBytes, at| bytes.read(at, into);
+        self.reach(value, len, AccessKind::Read, Problem::Bounds, read)
     }
 
     /// Copies out as many bytes as `into` has, as the kernel itself may: whatever
     /// programs may do with them. `None` where one of them is not there.
     pub fn probe(&self, value: u64, into: &mut [u8]) -> Option<()> {
+        if Address::is_kernel_memory(value) {
+            let (block, at) = self.kernel.whole(value, into.len()).ok()?;
+            return block.bytes().read(at, into);
+        }
         let address = Address::from_register(value)?;
         let offset = usize::try_from(address.offset()).ok()?;
         match &self.region(address)?.body {
@@ -426,6 +493,11 @@ impl Space {
                 let at = slab.offset(element).checked_add(inner)?;
                 slab.values().read(at, into).filter(|()| fits)
             }
+            Body::Pages(pages) => {
+                let at = pages.at(address.offset(), into.len())?;
+                let present = pages.are_present(at, into.len());
+                pages.bytes().read(at, into).filter(|()| present)
+            }
             Body::Opaque => None,
         }
     }
@@ -433,16 +505,16 @@ impl Space {
     /// Copies `from` to `value`; either all of it or nothing.
     ///
     /// # Errors
-    /// [`AccessFault`] as of [`locate`](Self::locate).
+    /// [`AccessFault`] as of [`check`](Self::check).
     pub fn write(&self, value: u64, from: &[u8]) -> Result<(), AccessFault> {
         if from.is_empty() {
             return Ok(());
         }
-        let place = self.locate(value, from.len(), AccessKind::Write)?;
-        let written = place.bytes.write(place.at, from);
-        written.ok_or_else(|| self.fault(value, from.len(), AccessKind::Write, Problem::Bounds))
+        let write = |bytes: &SharedBytes, at| bytes.write(at, from);
+        self.reach(value, from.len(), AccessKind::Write, Problem::Bounds, write)
     }
 
+    #[cold]
     fn fault(&self, value: u64, len: usize, kind: AccessKind, problem: Problem) -> AccessFault {
         AccessFault {
             kind,
@@ -457,6 +529,9 @@ impl Space {
     pub fn pointer(&self, value: u64) -> Pointer {
         if value < 4096 {
             return Pointer::Null(value);
+        }
+        if Address::is_kernel_memory(value) {
+            return self.kernel.pointer(value);
         }
         let found = Address::from_register(value)
             .and_then(|address| Some((address, self.slots.get(usize::from(address.region()))?)));
@@ -481,6 +556,12 @@ impl Space {
                     live: live && slab.is_live(element),
                 }
             }
+            Body::Pages(pages) => Pointer::Region {
+                place: region.name.to_string(),
+                offset: address.offset() - i64::from(pages.start()),
+                len: pages.bytes().len() as u64,
+                live,
+            },
             Body::Opaque => Pointer::Region {
                 place: region.name.to_string(),
                 offset: address.offset(),
@@ -503,204 +584,4 @@ fn element_at(value_size: usize, offset: i64) -> (usize, usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::super::slab::Slab;
-    use super::*;
-
-    fn block(len: usize) -> Arc<SharedBytes> {
-        Arc::new(SharedBytes::zeroed(len))
-    }
-
-    #[test]
-    fn accesses_are_judged_whole() {
-        let mut space = Space::new();
-        let at = space.insert(Region::bytes("context", block(16))).unwrap();
-        assert_eq!(space.store(at.plus(8), 8, 0x0102), Ok(()));
-        assert_eq!(space.load(at.plus(8), 2), Ok(0x0102));
-        assert_eq!(
-            space.load(at.plus(12), 8).unwrap_err().to_string(),
-            "reads 8 bytes at context+12, 4 bytes past its end (16 bytes)"
-        );
-        assert_eq!(
-            space
-                .store(at.plus(u64::MAX), 1, 0)
-                .unwrap_err()
-                .to_string(),
-            "writes 1 byte at context-1, 1 byte before its start"
-        );
-        assert_eq!(
-            space.load(8, 4).unwrap_err().to_string(),
-            "reads 4 bytes at a null pointer+8"
-        );
-        assert_eq!(
-            space.load(0x1234_5678, 4).unwrap_err().to_string(),
-            "reads 4 bytes at 0x12345678, where nothing is"
-        );
-    }
-
-    #[test]
-    fn map_elements_have_gaps_between_them() {
-        let mut space = Space::new();
-        let slab = Arc::new(Slab::array(8, 64));
-        slab.set_value(12, &[9, 0, 0, 0, 0, 0, 0, 0]);
-        let at = space
-            .insert(Region::elements("map value hist", slab))
-            .unwrap();
-        let twelve = at.plus(Region::element_offset(8, 12));
-        assert_eq!(space.load(twelve, 8), Ok(9));
-        assert_eq!(
-            space.load(twelve + 4, 8).unwrap_err().to_string(),
-            "reads 8 bytes at map value hist[12]+4, 4 bytes past its end (8 bytes)"
-        );
-        assert!(space.load(twelve + 8, 1).is_err());
-        assert!(
-            space
-                .load(at.plus(Region::element_offset(8, 64)), 1)
-                .is_err()
-        );
-    }
-
-    #[test]
-    fn a_freed_region_is_seen_even_when_its_slot_lives_again() {
-        let mut space = Space::new();
-        let first = space.insert(Region::bytes("record", block(8))).unwrap();
-        assert!(space.remove(first));
-        assert!(!space.remove(first));
-        let second = space.insert(Region::bytes("record", block(8))).unwrap();
-        assert_eq!(second.region(), first.region());
-        assert_eq!(
-            space.load(first.register(), 8).unwrap_err().to_string(),
-            "reads 8 bytes at record, which is gone"
-        );
-        assert_eq!(space.load(second.register(), 8), Ok(0));
-        let third = space.renew(second);
-        assert!(space.load(second.register(), 8).is_err());
-        assert_eq!(space.load(third.register(), 8), Ok(0));
-    }
-
-    #[test]
-    fn deleted_elements_stay_readable_and_are_noted() {
-        let mut space = Space::new();
-        let slab = Arc::new(Slab::keyed(4, 8, 4));
-        slab.revive(0, &5u32.to_le_bytes());
-        let at = space
-            .insert(Region::elements("map value m", slab.clone()))
-            .unwrap();
-        assert_eq!(space.load(at.register(), 8), Ok(0));
-        assert!(space.take_stale().is_empty());
-        slab.kill(0);
-        assert_eq!(space.load(at.register(), 8), Ok(0));
-        let stale = space.take_stale();
-        assert_eq!(stale.len(), 1);
-        assert_eq!(stale[0].to_string(), "map value m[5]");
-    }
-
-    #[test]
-    fn rights_hidden_bytes_windows_and_alignment() {
-        let mut space = Space::new();
-        let region = Region::bytes("context", block(64)).with_hidden(8);
-        let context = space.insert(region).unwrap();
-        assert_eq!(
-            space.load(context.plus(4), 4).unwrap_err().to_string(),
-            "reads 4 bytes at context+4, whose first 8 bytes are not for programs"
-        );
-        let region = Region::bytes("map value ro", block(8)).with_rights(Rights::Read);
-        let frozen = space.insert(region).unwrap();
-        assert!(space.load(frozen.register(), 8).is_ok());
-        assert!(space.update(frozen.register(), 8, |v| v).is_err());
-        assert_eq!(
-            space.store(frozen.register(), 8, 1).unwrap_err().problem,
-            Problem::ReadOnly
-        );
-        let packet = space
-            .insert(Region::window("packet", block(300), 256..300))
-            .unwrap();
-        assert_eq!(
-            space.load(packet.plus(296), 8).unwrap_err().to_string(),
-            "reads 8 bytes at packet+40, 4 bytes past its end (44 bytes)"
-        );
-        assert_eq!(
-            space
-                .update(context.plus(12), 8, |v| v)
-                .unwrap_err()
-                .to_string(),
-            "atomically changes 8 bytes at context+12, which is not a multiple of 8"
-        );
-    }
-
-    #[test]
-    fn the_kernel_reads_what_programs_may_not() {
-        let mut space = Space::new();
-        let region = Region::bytes("context", block(16)).with_hidden(8);
-        let context = space.insert(region.with_rights(Rights::Write)).unwrap();
-        let mut bytes = [1; 8];
-        assert_eq!(space.probe(context.register(), &mut bytes), Some(()));
-        assert_eq!(bytes, [0; 8]);
-        assert_eq!(space.probe(context.plus(9), &mut bytes), None);
-        let values = Region::elements("map value m", Arc::new(Slab::array(4, 2)));
-        let values = space.insert(values).unwrap();
-        assert_eq!(space.probe(values.register(), &mut bytes[..4]), Some(()));
-        assert_eq!(space.probe(values.plus(2), &mut bytes[..4]), None);
-        let second = values.plus(2 * Region::element_offset(4, 1));
-        assert_eq!(space.probe(second, &mut bytes[..4]), None);
-        assert_eq!(space.probe(12, &mut bytes), None);
-    }
-
-    #[test]
-    fn a_fork_has_what_all_cpus_share_and_numbers_of_its_own() {
-        let mut space = Space::new();
-        let slab = Arc::new(Slab::array(8, 4));
-        let gone = space.insert(Region::bytes("gone", block(8))).unwrap();
-        let map = space.insert(Region::opaque("map m")).unwrap();
-        let stack = space.insert(Region::bytes("stack", block(8))).unwrap();
-        let values = Region::elements("map value m", slab.clone());
-        let values = space.insert(values).unwrap();
-        let context = space.insert(Region::bytes("context", block(8))).unwrap();
-        space.remove(gone);
-
-        let mut fork = space.fork();
-        assert_eq!(fork.id(), space.id());
-        assert!(fork.region(map).is_some());
-        assert_eq!(fork.store(values.register(), 8, 7), Ok(()));
-        assert_eq!(space.load(values.register(), 8), Ok(7));
-        let table = |space: &Space, at: Address| {
-            space
-                .deltas()
-                .load(8 * usize::from(at.region()), 8)
-                .unwrap()
-        };
-        assert_eq!(table(&fork, values), table(&space, values));
-        for own in [gone, stack, context] {
-            assert_eq!((fork.region(own).is_none(), table(&fork, own)), (true, 0));
-        }
-        assert_eq!(
-            fork.load(stack.register(), 8).unwrap_err().to_string(),
-            "reads 8 bytes at stack, which is gone"
-        );
-        let mut next = || {
-            fork.insert(Region::bytes("mine", block(8)))
-                .unwrap()
-                .region()
-        };
-        let wanted = [gone.region(), stack.region(), context.region()];
-        assert_eq!([next(), next(), next()], wanted);
-        assert_eq!(space.load(stack.register(), 8), Ok(0));
-    }
-
-    #[test]
-    fn pointer_fields_load_as_pointers() {
-        let mut space = Space::new();
-        let mut region = Region::bytes("context", block(24));
-        region.pointers.push(super::super::region::PointerField {
-            offset: 4,
-            size: 4,
-            value: 0x8000_0001_0000_0000,
-        });
-        let at = space.insert(region).unwrap();
-        assert_eq!(space.load(at.plus(4), 4), Ok(0x8000_0001_0000_0000));
-        assert_eq!(space.load(at.plus(0), 4), Ok(0));
-        assert_eq!(space.load(at.plus(4), 2), Ok(0));
-    }
-}
+mod tests;

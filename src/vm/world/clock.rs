@@ -43,12 +43,16 @@ impl Clock {
         self.boot_ns.saturating_add(self.suspended_ns)
     }
 
+    /// `CLOCK_REALTIME`: since 1970 (`CLOCK_REALTIME` of `bpf_timer_init`).
+    #[must_use]
+    pub const fn realtime_ns(&self) -> u64 {
+        self.boot_ns().saturating_add(self.wall_at_boot_ns)
+    }
+
     /// `CLOCK_TAI` (`bpf_ktime_get_tai_ns`).
     #[must_use]
     pub const fn tai_ns(&self) -> u64 {
-        self.boot_ns()
-            .saturating_add(self.wall_at_boot_ns)
-            .saturating_add(TAI_OFFSET_NS)
+        self.realtime_ns().saturating_add(TAI_OFFSET_NS)
     }
 
     /// `CLOCK_MONOTONIC_COARSE`: as of the last tick (`bpf_ktime_get_coarse_ns`).

@@ -1,15 +1,26 @@
-//! The mocked outside of a program: time, the current task, CPUs, chance and user
-//! memory. All of it is set by the test and, unless it is, always the same.
+//! The mocked outside of a program: time, tasks, CPUs, chance, user memory and the
+//! kernel's. All of it is set by the test and, unless it is, always the same.
 
 mod clock;
+mod net;
 mod random;
 mod task;
+mod tasks;
 mod user;
 
+use super::kernel::{KernelError, KernelMemory, KernelObject};
+use tasks::Tasks;
+
 pub use clock::Clock;
+pub use net::{
+    Ancestry, Device, MAIN_TABLE, Net, NetError, Prefix, Route, RouteKind, Socket, SocketId,
+    SocketState, Wanted,
+};
 pub use random::Random;
 pub use task::Task;
 pub use user::UserMemory;
+
+pub(in crate::vm) use net::{AF_INET, AF_INET6, TCP, UDP, bytes_of};
 
 /// What a program sees of the world around it.
 #[derive(Debug, Clone)]
@@ -18,6 +29,9 @@ pub struct World {
     task: Task,
     random: Random,
     user: UserMemory,
+    kernel: KernelMemory,
+    tasks: Tasks,
+    net: Net,
     cpu: u32,
     cpus: u32,
     numa_node: u32,
@@ -30,6 +44,9 @@ impl Default for World {
             task: Task::default(),
             random: Random::new(0),
             user: UserMemory::default(),
+            kernel: KernelMemory::default(),
+            tasks: Tasks::default(),
+            net: Net::default(),
             cpu: 0,
             cpus: 4,
             numa_node: 0,
@@ -43,9 +60,121 @@ impl World {
         &mut self.clock
     }
 
+    /// The clocks, to be read.
+    #[must_use]
+    pub const fn time(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The task that runs when an event fires.
     pub fn task(&mut self) -> &mut Task {
         &mut self.task
+    }
+
+    /// Another task, a child of init's like the first one, to be
+    /// [run](Self::run_task) or to be pointed to.
+    ///
+    /// ```
+    /// use bpflab::vm::World;
+    ///
+    /// let mut world = World::default();
+    /// let mut dd = world.new_task();
+    /// dd.set_pid(42).set_comm("dd");
+    /// world.run_task(&dd);
+    /// assert_eq!(world.task().pid(), 42);
+    /// ```
+    #[must_use]
+    pub fn new_task(&self) -> Task {
+        Task::default().with_id(self.tasks.next_id())
+    }
+
+    /// Makes a task the one that runs when an event fires, as it is now.
+    pub fn run_task(&mut self, task: &Task) -> &mut Self {
+        self.task = task.clone();
+        self
+    }
+
+    /// The `struct task_struct` of the current task, as the loaded objects or the
+    /// kernel's BTF define it: `pid`, `tgid`, `comm`, `cred`, `real_parent` and
+    /// `group_leader` are filled from [`task`](Self::task), now and, when it has
+    /// changed, before a program runs. What is set there by hand stays as long as the
+    /// task says nothing else.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] where nothing defines the struct.
+    pub fn current_task(&self) -> Result<KernelObject, KernelError> {
+        self.task_object(&self.task)
+    }
+
+    /// The same of any task.
+    ///
+    /// # Errors
+    /// As of [`current_task`](Self::current_task).
+    pub fn task_object(&self, task: &Task) -> Result<KernelObject, KernelError> {
+        self.tasks.object(&self.kernel, task, false)
+    }
+
+    /// What `bpf_get_current_task` returns. A task whose struct nobody defines has an
+    /// address only.
+    pub(super) fn task_address(&self) -> Result<u64, KernelError> {
+        let object = self.tasks.object(&self.kernel, &self.task, true)?;
+        Ok(object.address())
+    }
+
+    /// Brings the current task's object up to date.
+    pub(super) fn refresh(&self) {
+        self.tasks.refresh(&self.kernel, &self.task);
+    }
+
+    /// Makes a zeroed object of a type of the kernel, by its name in C; see
+    /// [`KernelObject`]. Types are the kernel's (of the BTF that objects were relocated
+    /// for, or [`Vm::set_kernel_btf`](crate::Vm::set_kernel_btf)), or else those that the
+    /// loaded objects define.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] with the nearest names.
+    pub fn kernel(&self, type_name: &str) -> Result<KernelObject, KernelError> {
+        self.kernel.make(type_name)
+    }
+
+    /// Puts a NUL-terminated string into kernel memory.
+    ///
+    /// # Errors
+    /// [`KernelError::Full`].
+    pub fn kernel_cstr(&self, text: &str) -> Result<KernelObject, KernelError> {
+        self.kernel.make_text(text)
+    }
+
+    /// Puts bytes into kernel memory.
+    ///
+    /// # Errors
+    /// [`KernelError::Full`].
+    pub fn kernel_bytes(&self, bytes: &[u8]) -> Result<KernelObject, KernelError> {
+        self.kernel.make_bytes("kernel memory", bytes)
+    }
+
+    /// A variable of the kernel (`jiffies`, `init_task`), which programs find by
+    /// `extern … __ksym`. Its type is what the kernel's BTF or a loaded object says.
+    ///
+    /// # Errors
+    /// [`KernelError::NoVariable`] where neither says anything.
+    pub fn variable(&self, name: &str) -> Result<KernelObject, KernelError> {
+        self.kernel.variable(name)
+    }
+
+    /// The same of a type that the test gives it.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`].
+    pub fn variable_of(&self, name: &str, type_name: &str) -> Result<KernelObject, KernelError> {
+        self.kernel.variable_of(name, type_name)
+    }
+
+    /// All of the kernel's memory. The CPUs of a machine share it; so do clones of a
+    /// world.
+    #[must_use]
+    pub const fn kernel_memory(&self) -> &KernelMemory {
+        &self.kernel
     }
 
     /// The source of `bpf_get_prandom_u32`.
@@ -56,6 +185,11 @@ impl World {
     /// The current task's memory, which `bpf_probe_read_user` reads.
     pub fn user(&mut self) -> &mut UserMemory {
         &mut self.user
+    }
+
+    /// Devices, routes, neighbours and sockets.
+    pub fn net(&mut self) -> &mut Net {
+        &mut self.net
     }
 
     /// Puts a NUL-terminated string into user memory and returns its address.
@@ -100,6 +234,8 @@ impl World {
         Self {
             cpu,
             random: self.random.on_cpu(cpu),
+            // No task runs on two CPUs.
+            task: self.task.clone().with_id(self.tasks.next_id()),
             ..self.clone()
         }
     }

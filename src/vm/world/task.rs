@@ -2,12 +2,18 @@
 
 use crate::spec::limits;
 
-/// The task in whose context an event fires: an idle shell's child unless a test
-/// says otherwise.
+/// Which of a world's tasks one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TaskId(pub u32);
+
+/// The task in whose context an event fires: a child of init's unless a test says
+/// otherwise. [`World::new_task`](super::World::new_task) makes others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
+    id: TaskId,
     pid: u32,
     tgid: u32,
+    ppid: u32,
     uid: u32,
     gid: u32,
     comm: [u8; Self::COMM_LEN],
@@ -17,8 +23,10 @@ pub struct Task {
 impl Default for Task {
     fn default() -> Self {
         let mut task = Self {
+            id: TaskId(0),
             pid: 1000,
             tgid: 1000,
+            ppid: 1,
             uid: 1000,
             gid: 1000,
             comm: [0; Self::COMM_LEN],
@@ -33,6 +41,16 @@ impl Task {
     /// `TASK_COMM_LEN`: bytes of a command name, with its NUL.
     pub const COMM_LEN: usize = limits::TASK_COMM_LEN;
 
+    /// Which of the world's tasks it is.
+    pub(super) const fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// The same with another number: another task that looks like it.
+    pub(super) fn with_id(self, id: TaskId) -> Self {
+        Self { id, ..self }
+    }
+
     /// The thread's id, which the kernel calls pid.
     #[must_use]
     pub const fn pid(&self) -> u32 {
@@ -43,6 +61,24 @@ impl Task {
     #[must_use]
     pub const fn tgid(&self) -> u32 {
         self.tgid
+    }
+
+    /// The process id of its parent.
+    #[must_use]
+    pub const fn ppid(&self) -> u32 {
+        self.ppid
+    }
+
+    /// The user id.
+    #[must_use]
+    pub const fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// The group id.
+    #[must_use]
+    pub const fn gid(&self) -> u32 {
+        self.gid
     }
 
     /// `tgid << 32 | pid`, as `bpf_get_current_pid_tgid` returns it.
@@ -79,6 +115,12 @@ impl Task {
     /// Makes it a thread of its process: only the kernel's pid.
     pub fn set_tid(&mut self, tid: u32) -> &mut Self {
         self.pid = tid;
+        self
+    }
+
+    /// Makes it a child of this process (init's, 1, otherwise).
+    pub fn set_ppid(&mut self, ppid: u32) -> &mut Self {
+        self.ppid = ppid;
         self
     }
 

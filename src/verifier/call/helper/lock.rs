@@ -2,12 +2,12 @@
 //! `check_map_field_pointer`).
 
 use super::under_way::Call;
+use crate::btf::FieldKind;
 use crate::isa::Reg;
 use crate::spec::helpers::id;
 use crate::spec::limits::OBJECT_NAME_LEN;
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
-use crate::verifier::maps::FieldKind;
 use crate::verifier::reg::{Kind, MapRef, RegState};
 use crate::verifier::reject::{Checked, reject, unsupported};
 use crate::verifier::state::{Held, Reference};

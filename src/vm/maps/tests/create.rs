@@ -75,6 +75,22 @@ fn sizes_and_numbers_have_the_kernels_limits() {
         (MapType::Stack, 0, (4 << 20) + 1, 1, Errno::E2BIG),
         (MapType::BloomFilter, 0, 4, 0, Errno::EINVAL),
         (MapType::ArrayOfMaps, 4, 4, 1, Errno::EBADF),
+        (MapType::StackTrace, 4, 1016, 3, Errno::ENOENT),
+        (MapType::StackTrace, 4, 1024, 3, Errno::EINVAL),
+        (MapType::StackTrace, 4, 12, 3, Errno::EINVAL),
+        (MapType::StackTrace, 4, 8, (1 << 31) + 1, Errno::E2BIG),
+        (MapType::Cpumap, 4, 4, 8193, Errno::E2BIG),
+        (MapType::Devmap, 4, 12, 3, Errno::EINVAL),
+        (MapType::DevmapHash, 4, 4, u32::MAX, Errno::EINVAL),
+        (MapType::Xskmap, 4, 8, 3, Errno::EINVAL),
+        (MapType::Sockhash, 512, 4, 3, Errno::ENOENT),
+        (MapType::Sockhash, 513, 4, 3, Errno::E2BIG),
+        (MapType::CgroupStorage, 12, 8, 0, Errno::EINVAL),
+        (MapType::CgroupStorage, 16, 8, 1, Errno::EINVAL),
+        (MapType::CgroupStorage, 16, 65_407, 0, Errno::ENOENT),
+        (MapType::CgroupStorage, 8, 65_408, 0, Errno::E2BIG),
+        (MapType::PercpuCgroupStorage, 8, 32_769, 0, Errno::E2BIG),
+        (MapType::UserRingbuf, 0, 0, 12_288, Errno::EINVAL),
     ];
     for (map_type, key, value, entries, errno) in cases {
         let def = MapDef::new("m", map_type, key, value, entries);

@@ -1,11 +1,17 @@
 //! Maps against the kernel's rules, and against plain Rust models of them.
 
+mod arena;
 mod create;
+mod fields;
 mod index;
 mod model;
+mod objects;
 mod records;
 mod special;
+mod stacks;
+mod storage;
 mod threads;
+mod user_ringbuf;
 
 use std::sync::Arc;
 

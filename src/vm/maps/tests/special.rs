@@ -158,18 +158,6 @@ fn a_bloom_filter_forgets_nothing_and_rarely_errs() {
 }
 
 #[test]
-fn a_type_without_implementation_keeps_what_user_space_writes() {
-    let map = map(MapType::Devmap, 4, 4, 2);
-    assert!(matches!(map.kind(), Kind::Placeholder));
-    assert_eq!(map.write(&index(1), &[7; 4], ANY), Ok(()));
-    assert_eq!(map.read(&index(1)), Ok(vec![7; 4]));
-    assert_eq!(keys(&*map), [index(1)]);
-    assert_eq!(map.lookup(0, &index(1)), Err(Errno::EOPNOTSUPP));
-    assert_eq!(map.remove(&index(1)), Ok(()));
-    assert_eq!(map.read(&index(1)), Err(Errno::ENOENT));
-}
-
-#[test]
 fn keys_of_few_bytes_are_found() {
     for size in [1u32, 4, 7, 8] {
         let map = map(MapType::Hash, size, 8, 100);

@@ -1,0 +1,19 @@
+// The registers that kprobes and uprobes find, as the kernel shows them to user space:
+// bpf_tracing.h takes arguments out of them (BPF_KPROBE, PT_REGS_PARM1, PT_REGS_RC).
+#ifndef REGISTERS_H
+#define REGISTERS_H
+
+#include <linux/types.h>
+
+#if defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+	__u64 pstate;
+};
+#else
+#include <linux/ptrace.h>
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+//! Time passes: what programs left for later is called.
+
+use std::time::Duration;
+
+use super::error::{Error, Result};
+use super::vm::Vm;
+use crate::vm::deferred::{Due, Pending};
+use crate::vm::{Outcome, Run};
+
+/// The most callbacks at one moment: a timer that starts itself anew for the same one
+/// would never let time pass.
+const MAX_CALLS: usize = 1 << 14;
+
+impl Vm {
+    /// Lets time pass, and calls what programs left for later in the order in which it is
+    /// due: work queues and task work at once, timers when they expire, each with its
+    /// map, key and value, on the CPU that asked for it, while the clocks show the moment
+    /// at which it is due. What callbacks start in turn is called, too, if it is due
+    /// before the time is over. Callbacks run in the checked interpreter.
+    ///
+    /// The outcome has a [`Run`] for each callback, under the name of the C function, and
+    /// what they gave out.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # use bpflab::{Vm, vm::World};
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = Vm::with_world(World::default());
+    /// let before = vm.world().clock().monotonic_ns();
+    /// let outcome = vm.advance(Duration::from_secs(1))?;
+    /// assert!(outcome.runs.is_empty(), "no program has started a timer");
+    /// assert_eq!(vm.world().clock().monotonic_ns() - before, 1_000_000_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Fault`] when a callback does what it must not; the clocks then show when
+    /// it was called. [`Error::Deferred`] where callbacks start themselves anew without
+    /// end. [`Error::Cpu`] when the [world](Self::world) was moved to a CPU that is taken.
+    pub fn advance(&mut self, by: Duration) -> Result<Outcome> {
+        self.machine.settle()?;
+        let now = self.machine.world.time().monotonic_ns();
+        let end = now.saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX));
+        let mut outcome = Outcome {
+            passed: true,
+            ..Outcome::default()
+        };
+        let mut calls = 0;
+        while let Some(due) = self.machine.take_due(end) {
+            let now = self.machine.world.time().monotonic_ns();
+            calls = if due.at_ns > now { 0 } else { calls + 1 };
+            if calls > MAX_CALLS {
+                return Err(Error::Deferred(format!(
+                    "{MAX_CALLS} callbacks were called at one moment, and more are due: \
+                     does one start itself anew without delay?"
+                )));
+            }
+            self.machine.world.clock().set_ns(due.at_ns.max(now));
+            self.call_due(&due, &mut outcome)?;
+        }
+        let now = self.machine.world.time().monotonic_ns();
+        self.machine.world.clock().set_ns(end.max(now));
+        Ok(outcome)
+    }
+
+    /// What programs left for later, in the order in which it will be called.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Pending> {
+        self.machine.pending()
+    }
+
+    /// User space closes its last descriptor of a map, as when a loader ends: timers in
+    /// it are cancelled, and programs can make no new ones there (`EPERM`).
+    ///
+    /// # Errors
+    /// [`Error::NoMap`] with the names there are.
+    pub fn release_map(&mut self, map: &str) -> Result<()> {
+        let handle = self.map(map)?.handle();
+        self.machine.release_user_reference(handle);
+        Ok(())
+    }
+
+    /// Calls what is due, on its CPU.
+    fn call_due(&mut self, due: &Due, outcome: &mut Outcome) -> Result<()> {
+        let own = self.machine.world.cpu();
+        self.machine.world.set_cpu(due.cpu);
+        self.machine.settle()?;
+        let result = self.call_due_here(due, outcome);
+        self.machine.world.set_cpu(own);
+        self.machine.settle()?;
+        result
+    }
+
+    fn call_due_here(&mut self, due: &Due, outcome: &mut Outcome) -> Result<()> {
+        let found = self.images.iter().find_map(|image| {
+            let name = image.function_name(due.callback)?;
+            Some((image.clone(), name.to_owned()))
+        });
+        let Some((image, name)) = found else {
+            let pointer = self.machine.pointer(due.callback);
+            let problem = format!("its callback is {pointer}, no function of a loaded program");
+            return Err(Error::Deferred(problem));
+        };
+        let started = self.machine.start_deferred(due)?;
+        let (machine, budget) = (&mut self.machine, self.budget);
+        let finished = self.checked.call_back(
+            machine,
+            &self.images,
+            &image,
+            due.callback,
+            started.args,
+            budget,
+        );
+        machine.end_deferred(started);
+        // Nobody is left to release what it held.
+        drop(machine.leave());
+        outcome.outputs.append(&mut machine.take_outputs());
+        outcome.stale.append(&mut machine.space.take_stale());
+        outcome.unreleased = machine.unreleased().collect();
+        let finished = finished?;
+        outcome.runs.push(Run {
+            program: name,
+            r0: finished.r0,
+            insns: finished.insns,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! What a machine's mocked kernel and the objects that are loaded know of each other:
+//! types, and the addresses of symbols.
+
+use super::vm::Vm;
+use crate::object::{ExternKind, Object};
+use crate::program::Program;
+
+impl Vm {
+    /// Gives untyped externs (`extern const void name __ksym`) the addresses that the
+    /// mocked kernel's symbols have, and the mocked kernel those that the test gave the
+    /// object. A weak one that the mocked kernel does not know stays missing.
+    pub(super) fn share_symbols(&self, object: &mut Object) {
+        let kernel = self.machine.world.kernel_memory();
+        let untyped = object.externs().iter().filter_map(|ext| match ext.kind {
+            ExternKind::KernelVariable { ty: None } => Some((ext.name.clone(), ext.weak)),
+            _ => None,
+        });
+        for (name, weak) in untyped.collect::<Vec<_>>() {
+            if let Some(address) = object.ksym(&name) {
+                kernel.place_symbol(&name, address);
+            } else if let Some(address) = kernel.symbol_named(&name, !weak) {
+                object.set_ksym(&name, address);
+            }
+        }
+    }
+
+    /// Makes objects of the kernel be of the types that programs were compiled with and
+    /// relocated for.
+    pub(super) fn share_types<'p>(&self, programs: impl Iterator<Item = &'p Program>) {
+        let kernel = self.machine.world.kernel_memory();
+        for program in programs {
+            kernel.add_types(program.btf.as_ref(), program.kernel_btf.as_ref());
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Where a program goes on that threw an exception.
+
+use crate::btf::Kind;
+use crate::program::Program;
+
+/// What the compiler calls the mark of a main function that names its exception
+/// callback (`__exception_cb(name)`).
+const MARK: &str = "exception_callback:";
+
+/// The slot of the function that a program's main function names as its exception
+/// callback (`check_btf_func`, `kernel/bpf/verifier.c`).
+pub(super) fn callback(program: &Program) -> Option<i64> {
+    let btf = program.btf.as_ref()?;
+    let main = program.subprograms.first()?.type_id?;
+    let mut marks = btf.types().filter(|ty| {
+        ty.kind() == Kind::DeclTag && ty.target_id() == Some(main) && ty.component().is_none()
+    });
+    let name = marks.find_map(|ty| ty.name().strip_prefix(MARK))?;
+    let mut functions = program.subprograms.iter();
+    let found = functions.find(|function| function.name == name);
+    found.map(|function| i64::from(function.start.0))
+}

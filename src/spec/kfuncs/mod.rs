@@ -1,0 +1,168 @@
+//! Kernel functions that programs may call (kfuncs): for each its C declaration, flags,
+//! and the programs that it is registered for.
+//!
+//! The facts stand in one table (`for_each_kfunc`); this module expands the columns that
+//! a reader of the table needs, the virtual machine the one with the implementations. A
+//! program names such a function by its number in the kernel's BTF, which is another one
+//! for each build of the kernel; the name is what stays.
+
+mod parameter;
+mod sets;
+mod table;
+
+use std::sync::LazyLock;
+
+use bitflags::bitflags;
+use rustc_hash::FxHashMap;
+
+use super::attach_type::AttachType;
+use super::prog_type::ProgType;
+pub use parameter::{Parameter, ParameterKind};
+pub use sets::{Filter, Hooks, Set};
+pub(crate) use table::for_each_kfunc;
+
+bitflags! {
+    /// What the kernel says of a function when it registers it (`KF_…`,
+    /// `include/linux/btf.h`), with the kernel's bits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct KfuncFlags: u32 {
+        /// The result is a reference to give back.
+        const ACQUIRE = 1 << 0;
+        /// The reference in the first argument is given back.
+        const RELEASE = 1 << 1;
+        /// The result may be null.
+        const RET_NULL = 1 << 2;
+        /// Pointers have to be valid.
+        const TRUSTED_ARGS = 1 << 4;
+        /// Only for programs that may sleep.
+        const SLEEPABLE = 1 << 5;
+        /// It may bring the machine down; asks for `CAP_SYS_BOOT`.
+        const DESTRUCTIVE = 1 << 6;
+        /// Pointers have to be valid, or protected by an RCU read section.
+        const RCU = 1 << 7;
+        /// It makes an iterator.
+        const ITER_NEW = 1 << 8;
+        /// It moves an iterator on.
+        const ITER_NEXT = 1 << 9;
+        /// It ends an iterator.
+        const ITER_DESTROY = 1 << 10;
+        /// The iterator works inside of an RCU read section.
+        const RCU_PROTECTED = 1 << 11;
+        /// Calls keep the caller's registers.
+        const FASTCALL = 1 << 12;
+        /// The result points into an arena.
+        const ARENA_RET = 1 << 13;
+        /// So does the first argument.
+        const ARENA_ARG1 = 1 << 14;
+        /// So does the second argument.
+        const ARENA_ARG2 = 1 << 15;
+    }
+}
+
+/// A kernel function.
+#[derive(Clone, Copy, Debug)]
+pub struct Kfunc {
+    /// Its name.
+    pub name: &'static str,
+    /// The result's type in C, ready to be followed by the name: `"void *"`.
+    pub returns: &'static str,
+    /// The parameters in C, without parentheses.
+    pub parameters: &'static str,
+    /// What the kernel says of it.
+    pub flags: KfuncFlags,
+    /// The set that it is registered with.
+    pub set: Set,
+}
+
+impl Kfunc {
+    /// The declaration in C, without a semicolon:
+    /// `struct task_struct *bpf_task_from_pid(s32 pid)`.
+    #[must_use]
+    pub fn declaration(&self) -> String {
+        format!("{}{}({})", self.returns, self.name, self.parameters)
+    }
+
+    /// What it takes, in `r1` and following.
+    ///
+    /// ```
+    /// use bpflab::spec::kfuncs::{self, ParameterKind};
+    ///
+    /// let populate = kfuncs::by_name("bpf_cpumask_populate").unwrap().row().parameters();
+    /// let kinds: Vec<_> = populate.iter().map(|parameter| parameter.kind).collect();
+    /// let (object, memory) = (ParameterKind::Object, ParameterKind::Memory);
+    /// assert_eq!(kinds, [object, memory, ParameterKind::Size]);
+    /// ```
+    #[must_use]
+    pub fn parameters(&self) -> Vec<Parameter> {
+        parameter::parse(self.parameters)
+    }
+
+    /// Whether a program of this type, attached so, may call it.
+    #[must_use]
+    pub fn allows(&self, prog_type: ProgType, attach_type: Option<AttachType>) -> bool {
+        self.set.covers(prog_type, attach_type)
+    }
+
+    /// Whether kernels are commonly built without it.
+    #[must_use]
+    pub const fn is_optional(&self) -> bool {
+        self.set.config.is_some()
+    }
+}
+
+/// A function of the table: its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KfuncId(u16);
+
+impl KfuncId {
+    /// What the table says of it.
+    #[must_use]
+    pub fn row(self) -> &'static Kfunc {
+        // Ids are made of places only.
+        &KFUNCS[self.index()]
+    }
+
+    /// Its place.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Every function, in the table's order.
+#[must_use]
+pub fn kfuncs() -> &'static [Kfunc] {
+    &KFUNCS
+}
+
+/// The function of this name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<KfuncId> {
+    static PLACES: LazyLock<FxHashMap<&'static str, KfuncId>> = LazyLock::new(|| {
+        let names = KFUNCS.iter().map(|kfunc| kfunc.name);
+        names.zip((0..).map(KfuncId)).collect()
+    });
+    PLACES.get(name).copied()
+}
+
+macro_rules! define {
+    ($(for $set:ident {$(
+        $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*];
+    )*})*) => {
+        /// How many functions the table has.
+        pub(crate) const COUNT: usize = [$($(stringify!($name)),*),*].len();
+
+        static KFUNCS: [Kfunc; COUNT] = [$($(Kfunc {
+            name: stringify!($name),
+            returns: $returns,
+            parameters: $parameters,
+            flags: KfuncFlags::empty()$(.union(KfuncFlags::$flag))*,
+            set: sets::$set,
+        }),*),*];
+    };
+}
+
+for_each_kfunc!(define);
+
+#[cfg(test)]
+mod tests;

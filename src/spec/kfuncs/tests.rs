@@ -1,0 +1,157 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::btf::{Btf, Kind};
+
+fn row(name: &str) -> &'static Kfunc {
+    by_name(name).unwrap().row()
+}
+
+fn kinds(name: &str) -> Vec<ParameterKind> {
+    let parameters = row(name).parameters();
+    parameters.iter().map(|parameter| parameter.kind).collect()
+}
+
+#[test]
+fn names_lead_to_their_rows() {
+    assert_eq!(kfuncs().len(), COUNT);
+    for kfunc in kfuncs() {
+        assert_eq!(row(kfunc.name).name, kfunc.name);
+        let declaration = kfunc.declaration();
+        assert!(kfunc.returns.ends_with(['*', ' ']), "{declaration}");
+        let called = kfunc.set.hooks != Hooks::FMODRET;
+        assert!(!called || kfunc.parameters().len() <= 5, "{declaration}");
+    }
+    assert_eq!(by_name("bpf_map_lookup_elem"), None);
+}
+
+#[test]
+fn parameters_are_what_their_types_and_names_say() {
+    use ParameterKind as P;
+    assert_eq!(kinds("bpf_rcu_read_lock"), []);
+    assert_eq!(kinds("bpf_obj_new_impl"), [P::Constant, P::Ignored]);
+    assert_eq!(kinds("bpf_obj_drop_impl"), [P::Allocated, P::Ignored]);
+    let add = [P::RbRoot, P::RbNode, P::Callback, P::Ignored, P::Scalar];
+    assert_eq!(kinds("bpf_rbtree_add_impl"), add);
+    let task = [P::Iterator, P::Object, P::Scalar];
+    assert_eq!(kinds("bpf_iter_task_new"), task);
+    let schedule = [P::Object, P::TaskWork, P::Map, P::Callback, P::Program];
+    assert_eq!(kinds("bpf_task_work_schedule_signal_impl"), schedule);
+    let slice = row("bpf_dynptr_slice").parameters();
+    assert_eq!((slice[2].kind, slice[2].nullable), (P::Memory, true));
+    assert_eq!(slice[3].kind, P::ConstantSize);
+    let clone = row("bpf_dynptr_clone").parameters();
+    assert_eq!((clone[0].uninit, clone[1].uninit), (false, true));
+    assert_eq!((clone[1].base, clone[1].stars), ("struct bpf_dynptr", 1));
+    assert!(row("bpf_iter_task_new").parameters()[1].nullable);
+}
+
+/// Rules of `check_kfunc_call` and `btf_check_iter_kfuncs`, applied to the table.
+#[test]
+fn every_row_is_sound() {
+    use ParameterKind as P;
+    for kfunc in kfuncs() {
+        let name = kfunc.name;
+        let parameters = kfunc.parameters();
+        for pair in parameters.windows(2) {
+            let sized = matches!(pair[1].kind, P::Size | P::ConstantSize);
+            assert!(!sized || pair[0].kind == P::Memory, "{name}");
+        }
+        let flags = kfunc.flags;
+        let pointer = kfunc.returns.ends_with('*');
+        assert!(!flags.contains(KfuncFlags::ACQUIRE) || pointer, "{name}");
+        if flags.contains(KfuncFlags::RELEASE) {
+            let first = parameters[0].kind;
+            assert!(matches!(first, P::Object | P::Allocated), "{name}");
+        }
+        let iterators = [
+            (KfuncFlags::ITER_NEW, "_new"),
+            (KfuncFlags::ITER_NEXT, "_next"),
+            (KfuncFlags::ITER_DESTROY, "_destroy"),
+        ];
+        for (flag, end) in iterators {
+            if flags.contains(flag) {
+                assert!(name.ends_with(end), "{name}");
+                assert_eq!(parameters[0].kind, P::Iterator, "{name}");
+            }
+        }
+        let next = flags.contains(KfuncFlags::ITER_NEXT);
+        assert!(!next || flags.contains(KfuncFlags::RET_NULL), "{name}");
+    }
+}
+
+#[test]
+fn sets_know_their_programs() {
+    use AttachType as At;
+    let may = |name, prog_type, attach| row(name).allows(prog_type, attach);
+    assert!(may("bpf_iter_num_new", ProgType::LircMode2, None));
+    assert!(may("bpf_obj_new_impl", ProgType::SchedCls, None));
+    assert!(may("bpf_task_acquire", ProgType::Tracepoint, None));
+    assert!(!may("bpf_task_acquire", ProgType::Kprobe, None));
+    assert!(!may("bpf_task_acquire", ProgType::RawTracepoint, None));
+    assert!(!may("bpf_cpumask_create", ProgType::Xdp, None));
+    assert!(may("bpf_get_file_xattr", ProgType::Lsm, Some(At::LsmMac)));
+    assert!(!may(
+        "bpf_get_file_xattr",
+        ProgType::Tracing,
+        Some(At::TraceFentry)
+    ));
+    let session = Some(At::TraceKprobeSession);
+    assert!(may("bpf_session_cookie", ProgType::Kprobe, session));
+    assert!(!may("bpf_session_cookie", ProgType::Kprobe, None));
+    assert!(!may("bpf_modify_return_test", ProgType::Tracing, None));
+}
+
+/// The running kernel's BTF marks kernel functions for programs.
+fn running_kernel() -> Option<Btf> {
+    let path = "/sys/kernel/btf/vmlinux";
+    let bytes = std::fs::read(path);
+    let bytes = bytes.inspect_err(|error| eprintln!("skipped: {path}: {error}"));
+    Btf::parse(&bytes.ok()?).ok()
+}
+
+/// A declaration without what tells compilers where a pointer leads.
+fn plain(declaration: &str) -> String {
+    let mut text = declaration.to_owned();
+    while let Some(start) = text.find("__attribute__((") {
+        let Some(end) = text[start..].find(")) ").map(|end| start + end + 3) else {
+            break;
+        };
+        text.replace_range(start..end, "");
+    }
+    text.replace("long unsigned int", "unsigned long")
+}
+
+#[test]
+fn the_running_kernel_declares_the_same() {
+    let Some(btf) = running_kernel() else { return };
+    let marks = btf.types().filter(|ty| ty.kind() == Kind::DeclTag);
+    let marked: BTreeSet<_> = marks
+        .filter(|ty| ty.name() == "bpf_kfunc" && ty.component().is_none())
+        .filter_map(|ty| ty.target())
+        .map(|ty| (ty.name(), ty.target_id().unwrap()))
+        .collect();
+    if marked.is_empty() {
+        eprintln!("skipped: the running kernel's BTF marks no kernel functions");
+        return;
+    }
+    for (name, prototype) in &marked {
+        let Some(id) = by_name(name) else {
+            // A later kernel has more.
+            assert!(!is_6_18(), "{name} has no row");
+            eprintln!("skipped: {name}, which 6.18 does not have");
+            continue;
+        };
+        let declared = btf.c_declaration(*prototype, name).unwrap();
+        assert_eq!(plain(&id.row().declaration()), plain(&declared));
+    }
+    let names: BTreeSet<_> = marked.iter().map(|(name, _)| *name).collect();
+    for kfunc in kfuncs().iter().filter(|kfunc| !kfunc.is_optional()) {
+        assert!(names.contains(kfunc.name), "{} is not there", kfunc.name);
+    }
+}
+
+fn is_6_18() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.is_ok_and(|release| release.starts_with("6.18."))
+}

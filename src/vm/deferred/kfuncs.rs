@@ -1,0 +1,76 @@
+//! Work queues and task work (`kernel/bpf/helpers.c`). What they were given runs as soon
+//! as time may pass: [`Vm::advance`](crate::Vm::advance), by any time.
+
+use super::super::deferred::{DeferredKind, When};
+use super::super::fault::HelperProblem;
+use super::super::helpers::call::{Call, Returned};
+use super::super::helpers::timer::{Told, init, key, set, slot};
+use crate::btf::FieldKind;
+use crate::util::Errno;
+
+fn returned(told: Told) -> u64 {
+    told.err().map_or(0, Errno::to_ret)
+}
+
+/// `(work, map, flags)`.
+pub(super) fn wq_init(call: &mut Call<'_>) -> Returned {
+    if call.arg_u32(3) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let slot = slot(call, 1, 2, FieldKind::Workqueue)?;
+    Ok(returned(init(call, DeferredKind::Work, slot)?))
+}
+
+/// `(work, callback, flags)`.
+pub(super) fn wq_set_callback(call: &mut Call<'_>) -> Returned {
+    if call.arg_u32(3) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    Ok(returned(set(call, call.arg(2))?))
+}
+
+/// `(work, flags)`. What waits already is not queued again.
+pub(super) fn wq_start(call: &mut Call<'_>) -> Returned {
+    if call.arg_u32(2) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let (key, cpu) = (key(call, 1)?, call.machine.world.cpu());
+    let mut table = call.machine.deferred.lock();
+    let entry = table.find(key, call.arg(1));
+    let Some((Some(_), waits)) = entry.map(|entry| (entry.callback, entry.armed.is_some())) else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    if !waits {
+        table.arm(key, When::Soon, cpu);
+    }
+    Ok(0)
+}
+
+/// `(task, work, map, callback)`: whether the task is woken up for it or not makes no
+/// difference here. `EBUSY` while it waits or runs, and where user space has no
+/// descriptor of the map.
+pub(super) fn task_work_schedule(call: &mut Call<'_>) -> Returned {
+    let (callback, cpu) = (call.arg(4), call.machine.world.cpu());
+    let slot = slot(call, 2, 3, FieldKind::TaskWork)?;
+    let held = key(call, 2)?;
+    let running = call.machine.running == Some(held) && held != 0;
+    let mut table = call.machine.deferred.lock();
+    let waits = table
+        .find(held, slot.address)
+        .is_some_and(|entry| entry.armed.is_some());
+    if waits || running || !table.is_held(slot.map) {
+        return Ok(Errno::EBUSY.to_ret());
+    }
+    let key = match table.find(held, slot.address) {
+        Some(_) => held,
+        None => table.insert(DeferredKind::TaskWork, slot),
+    };
+    if let Some(entry) = table.get_mut(key) {
+        entry.callback = Some(callback);
+    }
+    table.arm(key, When::Soon, cpu);
+    let stored = call.machine.space.store(slot.address, 8, key);
+    stored
+        .map(|()| 0)
+        .map_err(|fault| HelperProblem::Access { arg: 2, fault })
+}

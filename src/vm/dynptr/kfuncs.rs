@@ -1,0 +1,210 @@
+//! Kernel functions on dynptrs (`kernel/bpf/helpers.c`, `net/core/filter.c`).
+
+use super::super::helpers::call::{Bytes, Call, Returned};
+use super::super::helpers::packet;
+use super::super::memory::AccessKind;
+use super::access::{Told, Use, init, load, store};
+use super::kern::{Dynptr, DynptrKind};
+use crate::util::Errno;
+
+/// Bytes that are moved at once where they don't lie one behind the other.
+const CHUNK: u32 = 256;
+
+/// Makes a dynptr of the packet that the context in argument 1 has: `(context, flags,
+/// dynptr)`.
+fn of_packet(
+    call: &mut Call<'_>,
+    kind: DynptrKind,
+    size: impl Fn(&packet::Packet<'_>) -> usize,
+) -> Told<Dynptr> {
+    if call.arg(2) != 0 {
+        return Ok(Err(Errno::EINVAL));
+    }
+    let context = call.arg(1);
+    let size = size(&packet::at(call, 1, context)?);
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    Ok(Ok(Dynptr::new(kind, context, size)))
+}
+
+/// `(context, flags, dynptr)`. Programs that may not write the packet get one for
+/// reading only: the kernel's verifier puts `bpf_dynptr_from_skb_rdonly` in its place.
+pub(in crate::vm) fn from_skb(call: &mut Call<'_>) -> Returned {
+    let made = of_packet(call, DynptrKind::Skb, |packet| packet.len())?;
+    let writes = packet::may_write(call);
+    let made = made.map(|pointer| match writes {
+        true => pointer,
+        false => pointer.read_only(),
+    });
+    init(call, 3, made)
+}
+
+/// `(context, flags, dynptr)`: the metadata in front of a packet.
+pub(in crate::vm) fn from_skb_meta(call: &mut Call<'_>) -> Returned {
+    let made = of_packet(call, DynptrKind::SkbMeta, |packet| packet.meta_len())?;
+    init(call, 3, made)
+}
+
+/// `(context, flags, dynptr)`.
+pub(in crate::vm) fn from_xdp(call: &mut Call<'_>) -> Returned {
+    let made = of_packet(call, DynptrKind::Xdp, |packet| packet.len())?;
+    init(call, 3, made)
+}
+
+/// `(dynptr, offset, buffer or null, size)`: the address of the bytes, or, where they
+/// don't lie one behind the other, of the buffer with a copy of them.
+pub(in crate::vm) fn slice(call: &mut Call<'_>) -> Returned {
+    let of = Use::of(call, 1)?;
+    slice_of(call, &of)
+}
+
+/// The same for writing. What is written to the buffer is the program's to write back.
+pub(in crate::vm) fn slice_rdwr(call: &mut Call<'_>) -> Returned {
+    let of = Use::of(call, 1)?;
+    if of.pointer.is_read_only() {
+        return Ok(0);
+    }
+    slice_of(call, &of)
+}
+
+fn slice_of(call: &mut Call<'_>, of: &Use) -> Returned {
+    let (offset, buffer, len) = (call.arg_u32(2), call.arg(3), call.arg_u32(4));
+    if buffer != 0 {
+        call.check(3, len as usize, AccessKind::Write)?;
+    }
+    if let Some(found) = of.slice(call, offset, len)? {
+        return Ok(found);
+    }
+    if buffer == 0 {
+        return Ok(0);
+    }
+    match of.read(call, offset, len)? {
+        Ok(bytes) => call.write(3, &bytes).map(|()| buffer),
+        // Beyond what its fragments have, an XDP packet leaves the buffer as it was.
+        Err(Errno::EINVAL | Errno::EFAULT) if of.pointer.kind() == Some(DynptrKind::Xdp) => {
+            Ok(buffer)
+        }
+        Err(_) => Ok(0),
+    }
+}
+
+/// `(dynptr, start, end)`: moves its ends, counted from where it begins.
+pub(in crate::vm) fn adjust(call: &mut Call<'_>) -> Returned {
+    let (start, end) = (call.arg_u32(2), call.arg_u32(3));
+    let pointer = load(call, 1)?;
+    if pointer.is_null() || start > end {
+        return Ok(told(Errno::EINVAL));
+    }
+    if end > pointer.size() {
+        return Ok(told(Errno::ERANGE));
+    }
+    store(call, 1, pointer.between(start, end))?;
+    Ok(0)
+}
+
+/// `(dynptr)`.
+pub(in crate::vm) fn is_null(call: &mut Call<'_>) -> Returned {
+    Ok(load(call, 1)?.is_null().into())
+}
+
+/// `(dynptr)`.
+pub(in crate::vm) fn is_rdonly(call: &mut Call<'_>) -> Returned {
+    let pointer = load(call, 1)?;
+    Ok((!pointer.is_null() && pointer.is_read_only()).into())
+}
+
+/// `(dynptr)`: its bytes, or an errno in 32 bits.
+pub(in crate::vm) fn size(call: &mut Call<'_>) -> Returned {
+    let pointer = load(call, 1)?;
+    Ok(match pointer.is_null() {
+        true => told(Errno::EINVAL),
+        false => pointer.size().into(),
+    })
+}
+
+/// `(dynptr, clone)`: another dynptr to the same bytes.
+pub(in crate::vm) fn clone(call: &mut Call<'_>) -> Returned {
+    let pointer = load(call, 1)?;
+    let made = match pointer.is_null() {
+        true => Err(Errno::EINVAL),
+        false => Ok(pointer),
+    };
+    store(call, 2, made.unwrap_or(Dynptr::NULL))?;
+    Ok(made.err().map_or(0, told))
+}
+
+/// `(destination, its offset, source, its offset, size)`. Bytes that lie one behind the
+/// other on one side move at once, also where they overlap; others piece by piece.
+pub(in crate::vm) fn copy(call: &mut Call<'_>) -> Returned {
+    let (to, from) = (Use::of(call, 1)?, Use::of(call, 3)?);
+    let (at, start, len) = (call.arg_u32(2), call.arg_u32(4), call.arg_u32(5));
+    let step = |call: &mut Call<'_>, done: u32, size| match from.read(
+        call,
+        start.wrapping_add(done),
+        size,
+    )? {
+        Ok(bytes) => to.write(call, at.wrapping_add(done), &bytes, 0),
+        Err(errno) => Ok(Err(errno)),
+    };
+    let copied =
+        if to.slice_to_write(call, at, len)?.is_some() || from.slice(call, start, len)?.is_some() {
+            step(call, 0, len)?
+        } else {
+            match to
+                .pointer
+                .check(at, len)
+                .and(from.pointer.check(start, len))
+            {
+                Ok(()) => in_chunks(call, len, step)?,
+                Err(errno) => Err(errno),
+            }
+        };
+    Ok(copied.err().map_or(0, told))
+}
+
+/// `(dynptr, offset, size, byte)`: sets bytes. `EINVAL` where it is for reading only.
+pub(in crate::vm) fn memset(call: &mut Call<'_>) -> Returned {
+    let to = Use::of(call, 1)?;
+    let (offset, len) = (call.arg_u32(2), call.arg_u32(3));
+    let byte = call.arg(4).to_le_bytes()[0];
+    let step = |call: &mut Call<'_>, done: u32, size: u32| {
+        let bytes = Bytes::from_elem(byte, size as usize);
+        to.write(call, offset.wrapping_add(done), &bytes, 0)
+    };
+    let set = if to.slice_to_write(call, offset, len)?.is_some() {
+        step(call, 0, len)?
+    } else if to.pointer.is_read_only() {
+        Err(Errno::EINVAL)
+    } else {
+        match to.pointer.check(offset, len) {
+            Ok(()) => in_chunks(call, len, step)?,
+            Err(errno) => Err(errno),
+        }
+    };
+    Ok(set.err().map_or(0, told))
+}
+
+/// Does something to `len` bytes, piece by piece, until it fails: with how many are
+/// behind it and how many it is to do.
+fn in_chunks(
+    call: &mut Call<'_>,
+    len: u32,
+    mut step: impl FnMut(&mut Call<'_>, u32, u32) -> Told<()>,
+) -> Told<()> {
+    let mut done = 0;
+    while done < len {
+        let size = CHUNK.min(len - done);
+        if let Err(errno) = step(call, done, size)? {
+            return Ok(Err(errno));
+        }
+        done += size;
+    }
+    Ok(Ok(()))
+}
+
+/// An errno as a function that returns `int` gives it: in 32 bits.
+pub(in crate::vm) const fn told(errno: Errno) -> u64 {
+    errno.to_ret() & 0xffff_ffff
+}
+
+#[cfg(test)]
+mod tests;

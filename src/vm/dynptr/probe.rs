@@ -1,0 +1,118 @@
+//! Kernel functions that read user and kernel memory into what a dynptr leads to
+//! (`kernel/trace/bpf_trace.c`, "dynptr"): `(dynptr, offset, size, address)`, and the
+//! task where it is not the current one.
+
+use super::super::helpers::call::{Call, Returned};
+use super::super::helpers::probe::From;
+use super::access::Use;
+use super::kfuncs::told;
+use crate::util::Errno;
+
+/// Bytes that are moved at once where they don't lie one behind the other.
+const CHUNK: u32 = 256;
+
+/// Copies bytes. As in the kernel it goes piece by piece into a packet in fragments, and
+/// what went before an error stays.
+fn copy(call: &mut Call<'_>, from: From) -> Returned {
+    let to = Use::of(call, 1)?;
+    let (offset, len, address) = (call.arg_u32(2), call.arg_u32(3), call.arg(4));
+    let piece = match to.slice_to_write(call, offset, len)? {
+        Some(_) => len.max(1),
+        None if to.pointer.check(offset, len).is_err() => return Ok(told(Errno::E2BIG)),
+        None => CHUNK,
+    };
+    let mut done = 0;
+    while done < len {
+        let size = piece.min(len - done);
+        let bytes = from.copy(
+            call.machine,
+            address.wrapping_add(done.into()),
+            size as usize,
+        );
+        let written = match bytes {
+            Ok(bytes) => to.write(call, offset.wrapping_add(done), &bytes, 0)?,
+            Err(errno) => Err(errno),
+        };
+        if let Err(errno) = written {
+            return Ok(told(errno));
+        }
+        done += size;
+    }
+    Ok(0)
+}
+
+/// Copies a string; its length with the NUL. The next piece begins on the NUL of the one
+/// before.
+fn copy_str(call: &mut Call<'_>, from: From) -> Returned {
+    let to = Use::of(call, 1)?;
+    let (offset, len, address) = (call.arg_u32(2), call.arg_u32(3), call.arg(4));
+    let piece = match to.slice_to_write(call, offset, len)? {
+        Some(_) => len,
+        None if to.pointer.check(offset, len).is_err() => return Ok(told(Errno::E2BIG)),
+        None => CHUNK,
+    };
+    let mut done = 0;
+    while done < len {
+        let size = piece.min(len - done);
+        let at = address.wrapping_add(done.into());
+        let bytes = match from.copy_str(call.machine, at, size as usize) {
+            Ok(bytes) => bytes,
+            Err(errno) => return Ok(told(errno)),
+        };
+        if let Err(errno) = to.write(call, offset.wrapping_add(done), &bytes, 0)? {
+            return Ok(told(errno));
+        }
+        let copied = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        // The NUL of a piece that was cut is overwritten by the next one.
+        let is_last = piece == len || copied < size || size == 1;
+        if is_last {
+            return Ok((done + copied).into());
+        }
+        done += size - 1;
+    }
+    Ok(done.into())
+}
+
+pub(in crate::vm) fn probe_read_user(call: &mut Call<'_>) -> Returned {
+    copy(call, From::User)
+}
+
+pub(in crate::vm) fn probe_read_kernel(call: &mut Call<'_>) -> Returned {
+    copy(call, From::Kernel)
+}
+
+pub(in crate::vm) fn probe_read_user_str(call: &mut Call<'_>) -> Returned {
+    copy_str(call, From::User)
+}
+
+pub(in crate::vm) fn probe_read_kernel_str(call: &mut Call<'_>) -> Returned {
+    copy_str(call, From::Kernel)
+}
+
+pub(in crate::vm) fn copy_from_user(call: &mut Call<'_>) -> Returned {
+    copy(call, From::User)
+}
+
+pub(in crate::vm) fn copy_from_user_str(call: &mut Call<'_>) -> Returned {
+    copy_str(call, From::User)
+}
+
+/// The task is in argument 5.
+pub(in crate::vm) fn copy_from_user_task(call: &mut Call<'_>) -> Returned {
+    own_task(call)?;
+    copy(call, From::User)
+}
+
+/// The task is in argument 5.
+pub(in crate::vm) fn copy_from_user_task_str(call: &mut Call<'_>) -> Returned {
+    own_task(call)?;
+    copy_str(call, From::User)
+}
+
+/// Memory of one task is mocked.
+fn own_task(call: &mut Call<'_>) -> Returned {
+    match call.machine.task_address()? == call.arg(5) {
+        true => Ok(0),
+        false => Err(call.wrong(5, "the current task")),
+    }
+}

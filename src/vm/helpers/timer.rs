@@ -1,0 +1,145 @@
+//! Timers, and what they have in common with work queues (`kernel/bpf/helpers.c`).
+
+use super::super::deferred::{DeferredKind, Slot, TimerClock, When};
+use super::super::fault::HelperProblem;
+use super::call::{Call, Returned};
+use crate::btf::FieldKind;
+use crate::util::Errno;
+
+/// `BPF_F_TIMER_ABS`: the time is the clock's, not from now on.
+const ABS: u64 = 1;
+/// `BPF_F_TIMER_CPU_PIN`: the callback runs on the CPU that starts the timer. It does so
+/// here in any case.
+const CPU_PIN: u64 = 2;
+
+/// Where the struct in argument `n` lies, in a value of the map in argument `map`.
+pub(in crate::vm) fn slot(
+    call: &Call<'_>,
+    n: usize,
+    map: usize,
+    kind: FieldKind,
+) -> Result<Slot, HelperProblem> {
+    let (handle, address) = (call.map_handle(map)?, call.arg(n));
+    let wrong = || call.wrong(n, "a field for it in a value of that map");
+    let (element, at) = call.machine.element_at(handle, address).ok_or_else(wrong)?;
+    let fields = &call.map_of(map, handle)?.def().special;
+    // Without BTF there is no telling.
+    let fits = fields
+        .find(kind)
+        .is_none_or(|field| field.off as usize == at);
+    if !fits {
+        return Err(wrong());
+    }
+    Ok(Slot {
+        map: handle,
+        element,
+        address,
+    })
+}
+
+/// What the struct in argument `n` holds.
+pub(in crate::vm) fn key(call: &Call<'_>, n: usize) -> Returned {
+    let loaded = call.machine.space.load(call.arg(n), 8);
+    loaded.map_err(|fault| HelperProblem::Access { arg: n, fault })
+}
+
+/// Makes the struct at a place ready (`__bpf_async_init`): `EBUSY` where it is, `EPERM`
+/// where user space has no descriptor of the map.
+pub(in crate::vm) fn init(
+    call: &Call<'_>,
+    kind: DeferredKind,
+    slot: Slot,
+) -> Result<Told, HelperProblem> {
+    if key(call, 1)? != 0 {
+        return Ok(Err(Errno::EBUSY));
+    }
+    let mut table = call.machine.deferred.lock();
+    if !table.is_held(slot.map) {
+        return Ok(Err(Errno::EPERM));
+    }
+    let key = table.insert(kind, slot);
+    let stored = call.machine.space.store(slot.address, 8, key);
+    stored
+        .map(Ok)
+        .map_err(|fault| HelperProblem::Access { arg: 1, fault })
+}
+
+/// What a program is told.
+pub(in crate::vm) type Told = Result<(), Errno>;
+
+/// Sets the function that is called (`__bpf_async_set_callback`): `EINVAL` for what was
+/// not made ready.
+pub(in crate::vm) fn set(call: &Call<'_>, callback: u64) -> Result<Told, HelperProblem> {
+    let key = key(call, 1)?;
+    let mut table = call.machine.deferred.lock();
+    let Some(map) = table.find(key, call.arg(1)).map(|entry| entry.slot.map) else {
+        return Ok(Err(Errno::EINVAL));
+    };
+    if !table.is_held(map) {
+        return Ok(Err(Errno::EPERM));
+    }
+    if let Some(entry) = table.find(key, call.arg(1)) {
+        entry.callback = Some(callback);
+    }
+    Ok(Ok(()))
+}
+
+fn returned(told: Told) -> u64 {
+    told.err().map_or(0, Errno::to_ret)
+}
+
+/// `(timer, map, flags)`.
+pub(super) fn init_timer(call: &mut Call<'_>) -> Returned {
+    let Some(clock) = TimerClock::from_flags(call.arg(3)) else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    let slot = slot(call, 1, 2, FieldKind::Timer)?;
+    Ok(returned(init(call, DeferredKind::Timer(clock), slot)?))
+}
+
+/// `(timer, callback)`.
+pub(super) fn set_callback(call: &mut Call<'_>) -> Returned {
+    Ok(returned(set(call, call.arg(2))?))
+}
+
+/// `(timer, nanoseconds, flags)`: lets it expire then, in place of when it would have.
+pub(super) fn start(call: &mut Call<'_>) -> Returned {
+    let (ns, flags) = (call.arg(2), call.arg(3));
+    if flags & !(ABS | CPU_PIN) != 0 {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let (key, cpu) = (key(call, 1)?, call.machine.world.cpu());
+    let mut table = call.machine.deferred.lock();
+    let entry = table.find(key, call.arg(1));
+    let Some((DeferredKind::Timer(clock), Some(_))) =
+        entry.map(|entry| (entry.kind, entry.callback))
+    else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    let from = match flags & ABS {
+        0 => clock.now(call.machine.world.time()),
+        _ => 0,
+    };
+    // The kernel's times are signed and end at their greatest one.
+    let at = from.saturating_add_signed(ns.cast_signed());
+    let at = at.min(i64::MAX.cast_unsigned());
+    table.arm(key, When::At(at), cpu);
+    Ok(0)
+}
+
+/// `(timer)`: 1 where it would have expired, 0 where it was not started. It can't be
+/// started again before its callback is set again.
+pub(super) fn cancel(call: &mut Call<'_>) -> Returned {
+    let key = key(call, 1)?;
+    let running = call.machine.running;
+    let mut table = call.machine.deferred.lock();
+    let Some(entry) = table.find(key, call.arg(1)) else {
+        return Ok(Errno::EINVAL.to_ret());
+    };
+    if running == Some(key) {
+        // It would wait for itself.
+        return Ok(Errno::EDEADLK.to_ret());
+    }
+    entry.callback = None;
+    Ok(entry.armed.take().is_some().into())
+}

@@ -1,0 +1,179 @@
+//! Calls on their way, and those that don't arrive.
+
+use smallvec::SmallVec;
+
+use super::super::fault::HelperProblem;
+use super::super::handle::MapHandle;
+use super::super::helpers::Call;
+use super::super::memory::AccessKind;
+use super::super::outcome::Output;
+use super::active::{Injected, InjectionHandle};
+use super::cause::{usual_errno, writes_records};
+use super::injection::Target;
+use crate::spec::helpers::{self, Arg, ArgKind, Caller, Detail, Prototype, RetKind, TypeFlags};
+use crate::spec::limits;
+use crate::util::{Errno, HelperId};
+
+/// A call of a function, as far as injections look at it.
+pub(in crate::vm) struct Site<'a> {
+    /// The function's name, without `bpf_`.
+    pub name: &'a str,
+    /// The map that the call is about.
+    pub map: Option<MapHandle>,
+    /// How it tells that it failed.
+    pub fails: Fails,
+    /// Memory that it fills: the argument that points to it, and its bytes.
+    pub fills: SmallVec<[(usize, usize); 2]>,
+}
+
+/// How a function tells that it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::vm) enum Fails {
+    /// By a negative errno.
+    Errno,
+    /// By null.
+    Null,
+    /// By nothing.
+    Never,
+}
+
+/// Whether a call of a helper is to fail now: r0 then.
+///
+/// # Errors
+/// [`HelperProblem`] where an argument is not what the helper fills.
+#[cold]
+pub(in crate::vm) fn fail_helper(
+    helper: HelperId,
+    call: &mut Call<'_>,
+) -> Result<Option<u64>, HelperProblem> {
+    let Some(row) = helpers::helper(helper) else {
+        return Ok(None);
+    };
+    let running = call.machine.current().map(|current| current.prog_type);
+    let prototype = running
+        .and_then(|prog_type| row.prototype(&Caller::of(prog_type)))
+        .or(row.prototypes.first());
+    let Some(prototype) = prototype else {
+        return Ok(None);
+    };
+    let map = map_argument(prototype).and_then(|n| call.map_handle(n).ok());
+    let site = Site {
+        name: row.name,
+        map,
+        fails: match prototype.ret.kind {
+            RetKind::Integer => Fails::Errno,
+            RetKind::Void => Fails::Never,
+            _ if prototype.ret.nullable() => Fails::Null,
+            _ => Fails::Never,
+        },
+        fills: filled(prototype, map, call),
+    };
+    fail(&site, call)
+}
+
+/// Whether a call is to fail now: r0 then. What the function would have filled is zero,
+/// as the kernel's functions leave it.
+///
+/// # Errors
+/// [`HelperProblem`] where an argument is not what the function fills.
+pub(in crate::vm) fn fail(
+    site: &Site<'_>,
+    call: &mut Call<'_>,
+) -> Result<Option<u64>, HelperProblem> {
+    if site.fails == Fails::Never {
+        return Ok(None);
+    }
+    let Some((number, errno)) = chosen(site, call) else {
+        return Ok(None);
+    };
+    for (n, len) in &site.fills {
+        if *len > 0 && call.arg(*n) != 0 {
+            // No memory is taken for bytes that are not there.
+            call.check(*n, *len, AccessKind::Write)?;
+            call.write(*n, &vec![0; *len])?;
+        }
+    }
+    let map = site.map.and_then(|map| call.machine.map(map));
+    let map = map.map(|map| map.def().name.clone());
+    if writes_records(site.name)
+        && let Some(map) = map.clone()
+    {
+        call.machine.output(Output::Lost { map, error: errno });
+    }
+    call.machine.injections.note(Injected {
+        function: format!("bpf_{}", site.name),
+        map,
+        call: number,
+        errno: (site.fails == Fails::Errno).then_some(errno),
+    });
+    Ok(Some(match site.fails {
+        Fails::Errno => errno.to_ret(),
+        Fails::Null | Fails::Never => 0,
+    }))
+}
+
+/// The number of the call, and what goes wrong, if an injection chooses it. Each
+/// injection that the call is about counts it; the first that chooses it has it.
+fn chosen(site: &Site<'_>, call: &Call<'_>) -> Option<(u64, Errno)> {
+    let map = site.map.and_then(|map| call.machine.map(map));
+    let def = map.map(|map| map.def());
+    let about = |handle: &InjectionHandle| {
+        let injection = handle.injection();
+        if let Some(name) = &injection.map
+            && def.is_none_or(|def| def.name != *name)
+        {
+            return None;
+        }
+        match &injection.target {
+            Target::Function(name) => (name == site.name).then(|| usual_errno(name)),
+            Target::Cause(cause) => {
+                let kind = def.map(|def| (def.map_type, def.flags));
+                cause.errno_of(site.name, kind, &call.args)
+            }
+        }
+    };
+    let mut first = None;
+    for handle in call.machine.injections.iter() {
+        let Some(usual) = about(handle) else { continue };
+        let (number, hits) = handle.see();
+        if hits && first.is_none() {
+            handle.strike();
+            first = Some((number, handle.injection().errno.unwrap_or(usual)));
+        }
+    }
+    first
+}
+
+/// The argument that is a map.
+fn map_argument(prototype: &Prototype) -> Option<usize> {
+    let is_map = |arg: &Arg| arg.kind == ArgKind::ConstMapPtr;
+    prototype.args.iter().position(is_map).map(|at| at + 1)
+}
+
+/// The memory that a helper fills: what need not be initialised before the call.
+fn filled(
+    prototype: &Prototype,
+    map: Option<MapHandle>,
+    call: &Call<'_>,
+) -> SmallVec<[(usize, usize); 2]> {
+    let value_size = || {
+        let map = call.machine.map(map?)?;
+        Some(map.def().value_size as usize)
+    };
+    let uninit = |arg: &Arg| arg.flags.contains(TypeFlags::MEM_UNINIT);
+    let args = prototype.args.iter().zip(1usize..);
+    let filled = args.filter(|(arg, _)| uninit(arg)).filter_map(|(arg, n)| {
+        let len = match (arg.kind, arg.detail) {
+            (ArgKind::PtrToMapValue, _) => value_size()?,
+            (ArgKind::PtrToDynptr, _) => limits::DYNPTR_SIZE as usize,
+            (ArgKind::PtrToMem, Detail::Size(size)) => size as usize,
+            (ArgKind::PtrToMem, _) => {
+                let size = prototype.args.get(n)?;
+                size.kind.is_size().then(|| call.size(n + 1))?
+            }
+            _ => return None,
+        };
+        Some((n, len))
+    });
+    filled.collect()
+}

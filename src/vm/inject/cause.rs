@@ -1,0 +1,222 @@
+//! Why calls fail: what is the matter, which functions suffer from it, and what each of
+//! them then says.
+
+use crate::spec::{MapFlags, MapType, StorageFlags};
+use crate::util::Errno;
+
+/// What is the matter with the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// A map takes no more elements.
+    MapUpdate,
+    /// A ring buffer or a perf buffer has no room.
+    BufferFull,
+    /// There is no memory.
+    Allocation,
+    /// Memory that a program reads by its address is not there.
+    ProbeRead,
+}
+
+/// What a call has to be like, beside the function's name, for a cause to matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum If {
+    Always,
+    /// The map in the call allocates elements as they come.
+    MapAllocates,
+    /// The flags in argument 4 ask for storage to be made.
+    Creates,
+}
+
+/// A function that fails for a cause, and the kernel's errno; the program is told null
+/// where the function returns a pointer.
+struct Failure {
+    cause: Cause,
+    /// Without `bpf_`.
+    name: &'static str,
+    errno: Errno,
+    only: If,
+}
+
+const fn row(cause: Cause, name: &'static str, errno: Errno) -> Failure {
+    Failure {
+        cause,
+        name,
+        errno,
+        only: If::Always,
+    }
+}
+
+impl Failure {
+    const fn only(mut self, only: If) -> Self {
+        self.only = only;
+        self
+    }
+}
+
+use Cause::{Allocation, BufferFull, MapUpdate, ProbeRead};
+
+const FAILURES: &[Failure] = &[
+    row(MapUpdate, "map_update_elem", Errno::E2BIG),
+    row(MapUpdate, "map_push_elem", Errno::E2BIG),
+    row(MapUpdate, "sock_map_update", Errno::E2BIG),
+    row(MapUpdate, "sock_hash_update", Errno::E2BIG),
+    row(BufferFull, "ringbuf_output", Errno::EAGAIN),
+    row(BufferFull, "ringbuf_reserve", Errno::EAGAIN),
+    row(BufferFull, "ringbuf_reserve_dynptr", Errno::EINVAL),
+    row(BufferFull, "perf_event_output", Errno::ENOSPC),
+    row(BufferFull, "skb_output", Errno::ENOSPC),
+    row(BufferFull, "xdp_output", Errno::ENOSPC),
+    row(Allocation, "map_update_elem", Errno::ENOMEM).only(If::MapAllocates),
+    row(Allocation, "task_storage_get", Errno::ENOMEM).only(If::Creates),
+    row(Allocation, "inode_storage_get", Errno::ENOMEM).only(If::Creates),
+    row(Allocation, "cgrp_storage_get", Errno::ENOMEM).only(If::Creates),
+    row(Allocation, "sk_storage_get", Errno::ENOMEM).only(If::Creates),
+    row(Allocation, "timer_init", Errno::ENOMEM),
+    row(Allocation, "clone_redirect", Errno::ENOMEM),
+    row(Allocation, "skb_vlan_push", Errno::ENOMEM),
+    row(Allocation, "skb_vlan_pop", Errno::ENOMEM),
+    row(Allocation, "skb_change_head", Errno::ENOMEM),
+    row(Allocation, "skb_change_tail", Errno::ENOMEM),
+    row(Allocation, "skb_adjust_room", Errno::ENOMEM),
+    row(Allocation, "skb_pull_data", Errno::ENOMEM),
+    row(Allocation, "obj_new_impl", Errno::ENOMEM),
+    row(Allocation, "percpu_obj_new_impl", Errno::ENOMEM),
+    row(Allocation, "cpumask_create", Errno::ENOMEM),
+    row(Allocation, "crypto_ctx_create", Errno::ENOMEM),
+    row(Allocation, "arena_alloc_pages", Errno::ENOMEM),
+    row(Allocation, "wq_init", Errno::ENOMEM),
+    row(Allocation, "iter_bits_new", Errno::ENOMEM),
+    row(Allocation, "iter_css_task_new", Errno::ENOMEM),
+    row(ProbeRead, "probe_read", Errno::EFAULT),
+    row(ProbeRead, "probe_read_str", Errno::EFAULT),
+    row(ProbeRead, "probe_read_user", Errno::EFAULT),
+    row(ProbeRead, "probe_read_user_str", Errno::EFAULT),
+    row(ProbeRead, "probe_read_kernel", Errno::EFAULT),
+    row(ProbeRead, "probe_read_kernel_str", Errno::EFAULT),
+    row(ProbeRead, "copy_from_user", Errno::EFAULT),
+    row(ProbeRead, "copy_from_user_task", Errno::EFAULT),
+    row(ProbeRead, "copy_from_user_str", Errno::EFAULT),
+    row(ProbeRead, "copy_from_user_task_str", Errno::EFAULT),
+];
+
+/// Whether a map of a type allocates an element when it is made: tries and storages do,
+/// and hashes that were asked to.
+fn allocates(map_type: MapType, flags: MapFlags) -> bool {
+    match map_type {
+        MapType::Hash | MapType::PercpuHash | MapType::HashOfMaps => {
+            flags.contains(MapFlags::NO_PREALLOC)
+        }
+        MapType::LpmTrie
+        | MapType::TaskStorage
+        | MapType::InodeStorage
+        | MapType::SkStorage
+        | MapType::CgrpStorage
+        | MapType::Sockhash
+        | MapType::DevmapHash
+        | MapType::Devmap
+        | MapType::Cpumap => true,
+        _ => false,
+    }
+}
+
+impl Cause {
+    /// All of them, with their names in an injection's text.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("map-update", MapUpdate),
+        ("buffer-full", BufferFull),
+        ("allocation", Allocation),
+        ("probe-read", ProbeRead),
+    ];
+
+    /// Its name in an injection's text.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let mut names = Self::NAMES.iter();
+        names
+            .find(|(_, cause)| *cause == self)
+            .map_or("", |(name, _)| name)
+    }
+
+    /// What a function, by its name without `bpf_`, says when it fails for this cause;
+    /// `None` where it does not, or not on such a map or with these arguments.
+    pub(super) fn errno_of(
+        self,
+        name: &str,
+        map: Option<(MapType, MapFlags)>,
+        args: &[u64; 5],
+    ) -> Option<Errno> {
+        let mut rows = FAILURES.iter();
+        let row = rows.find(|row| row.cause == self && row.name == name)?;
+        let fails = match row.only {
+            If::Always => true,
+            If::MapAllocates => map.is_some_and(|(kind, flags)| allocates(kind, flags)),
+            If::Creates => StorageFlags::from_bits_retain(args[3]).contains(StorageFlags::CREATE),
+        };
+        fails.then_some(row.errno)
+    }
+}
+
+/// The first errno that the table has for a function; `EINVAL` for others.
+pub(super) fn usual_errno(name: &str) -> Errno {
+    let mut rows = FAILURES.iter();
+    rows.find(|row| row.name == name)
+        .map_or(Errno::EINVAL, |row| row.errno)
+}
+
+/// Whether a function is one that hands records to user space.
+pub(super) fn writes_records(name: &str) -> bool {
+    FAILURES
+        .iter()
+        .any(|row| row.cause == BufferFull && row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::helpers::helper_by_name;
+
+    /// Names that are no helpers' are those of kernel functions.
+    #[test]
+    fn the_table_names_helpers() {
+        let kfuncs: Vec<_> = FAILURES
+            .iter()
+            .map(|row| row.name)
+            .filter(|name| helper_by_name(name).is_none())
+            .collect();
+        assert_eq!(
+            kfuncs,
+            [
+                "obj_new_impl",
+                "percpu_obj_new_impl",
+                "cpumask_create",
+                "crypto_ctx_create",
+                "arena_alloc_pages",
+                "wq_init",
+                "iter_bits_new",
+                "iter_css_task_new",
+                "copy_from_user_str",
+                "copy_from_user_task_str",
+            ]
+        );
+    }
+
+    #[test]
+    fn memory_is_missed_where_it_is_asked_for() {
+        let update =
+            |kind, flags| Allocation.errno_of("map_update_elem", Some((kind, flags)), &[0; 5]);
+        assert_eq!(update(MapType::Hash, MapFlags::empty()), None);
+        assert_eq!(
+            update(MapType::Hash, MapFlags::NO_PREALLOC),
+            Some(Errno::ENOMEM)
+        );
+        assert_eq!(
+            update(MapType::LpmTrie, MapFlags::NO_PREALLOC),
+            Some(Errno::ENOMEM)
+        );
+        assert_eq!(update(MapType::Array, MapFlags::empty()), None);
+        let get = |flags| Allocation.errno_of("task_storage_get", None, &[0, 0, 0, flags, 0]);
+        assert_eq!((get(0), get(1)), (None, Some(Errno::ENOMEM)));
+        assert_eq!(usual_errno("probe_read"), Errno::EFAULT);
+        assert_eq!(usual_errno("redirect"), Errno::EINVAL);
+    }
+}

@@ -1,0 +1,49 @@
+//! Making objects of types.
+
+use super::super::memory::{Area, Block, BlockType, KernelBlocks, NewBlock};
+use super::error::KernelError;
+use super::types::{Types, name_and_size};
+use std::sync::Arc;
+
+/// Kernel memory and the types of what is made there. Cloning shares both.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Heap {
+    pub blocks: KernelBlocks,
+    pub types: Types,
+}
+
+impl Heap {
+    /// A zeroed object of a type, with this many bytes more behind it.
+    pub fn make(&self, area: Area, ty: BlockType, room: usize) -> Result<Arc<Block>, KernelError> {
+        let (name, size) = name_and_size(&ty)?;
+        Ok(self.blocks.insert(
+            area,
+            NewBlock {
+                name: name.into(),
+                len: size.saturating_add(room),
+                ty: Some(ty),
+            },
+        )?)
+    }
+
+    /// An object of these bytes, whatever they are.
+    pub fn make_bytes(&self, name: &str, bytes: &[u8]) -> Result<Arc<Block>, KernelError> {
+        let block = self.blocks.insert(
+            Area::Heap,
+            NewBlock {
+                name: name.into(),
+                len: bytes.len(),
+                ty: None,
+            },
+        )?;
+        block.bytes().write(0, bytes);
+        Ok(block)
+    }
+
+    /// A string with its NUL.
+    pub fn make_text(&self, text: &str) -> Result<Arc<Block>, KernelError> {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        self.make_bytes(&format!("string {text:?}"), &bytes)
+    }
+}

@@ -1,0 +1,312 @@
+//! Following a path through an object, and through the objects that it points to.
+
+use std::sync::Arc;
+
+use super::super::events::{Shape, nearest_first};
+use super::super::memory::{Area, Block, BlockType};
+use super::error::{KernelError, PathProblem};
+use super::heap::Heap;
+use super::types::is_sized;
+use crate::btf::{Btf, Encoding, Kind, POINTER_SIZE, Type};
+use crate::util::TypeId;
+
+/// What to do about a null pointer on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnNull {
+    /// Nothing is there.
+    Fail,
+    /// Make an object of the type pointed to, and let it point there.
+    Make,
+}
+
+/// A part of an object.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub block: Arc<Block>,
+    /// Bits from the start of the block.
+    pub bit: u64,
+    /// How many bits it is where it is a bit field.
+    pub width: Option<u32>,
+    pub btf: Btf,
+    pub ty: TypeId,
+}
+
+/// How deep structs of one member are looked into.
+const MAX_WRAPPERS: usize = 8;
+/// How deep anonymous structs are listed.
+const MAX_ANONYMOUS: usize = 8;
+
+impl Place {
+    /// Bytes from the start of the block to the first one that holds some of it.
+    pub fn byte(&self) -> usize {
+        usize::try_from(self.bit / 8).unwrap_or(usize::MAX)
+    }
+
+    /// The type in C.
+    pub fn type_name(&self) -> String {
+        self.btf.type_name(self.ty)
+    }
+
+    /// What is stored there.
+    pub fn shape(&self) -> Shape {
+        if let Some(width) = self.width {
+            let shift = u32::try_from(self.bit % 8).unwrap_or(0);
+            let size = (shift + width).div_ceil(8);
+            return Shape::Bits { size, shift, width };
+        }
+        shape(&self.btf, self.ty)
+    }
+
+    /// The number in it, for a struct that has only one: `kuid_t`, `atomic_t`.
+    pub fn unwrapped(mut self) -> Self {
+        for _ in 0..MAX_WRAPPERS {
+            let Some((bit, ty)) = only_member(&self.btf, self.ty) else {
+                break;
+            };
+            self.bit = self.bit.saturating_add(bit.into());
+            self.ty = ty;
+        }
+        self
+    }
+
+    /// The pointer that is there.
+    pub fn pointer(&self) -> Option<u64> {
+        self.block.bytes().load(self.byte(), POINTER_SIZE as usize)
+    }
+
+    /// Goes one step on: `name` or `[number]`.
+    fn step(self, heap: &Heap, step: &str, so_far: &str, null: OnNull) -> Result<Self, Problem> {
+        let resolved = |place: &Self| {
+            let ty = place.btf.resolve(place.ty);
+            ty.map(|ty| (ty.id(), ty.kind()))
+                .map_err(|error| Problem::Path(PathProblem::Step(error.to_string())))
+        };
+        let (mut place, (mut id, mut kind)) = (self.clone(), resolved(&self)?);
+        if kind == Kind::Ptr {
+            place = place.follow(heap, so_far, null)?;
+            if step.starts_with('[') {
+                return place.element(step);
+            }
+            (id, kind) = resolved(&place)?;
+        }
+        let found = if kind.is_composite() && !step.starts_with('[') {
+            let member = place.btf.member(id, step);
+            let member = member.map_err(|e| PathProblem::Step(e.to_string()))?;
+            member.ok_or_else(|| no_member(&place.btf, place.btf.ty(id), step))?
+        } else {
+            let field = place.btf.field(id, step);
+            field.map_err(|error| PathProblem::Step(error.to_string()))?
+        };
+        let width = u32::try_from(found.bit_size).ok();
+        Ok(Self {
+            bit: place.bit.saturating_add(found.bit_offset),
+            width: width.filter(|_| found.is_bitfield),
+            ty: found.ty,
+            ..place
+        })
+    }
+
+    /// The `[n]`th of elements that begin here, as behind a pointer.
+    fn element(self, step: &str) -> Result<Self, Problem> {
+        let index = step.strip_prefix('[').and_then(|s| s.strip_suffix(']'));
+        let index = index.and_then(|index| index.trim().parse::<u32>().ok());
+        let Some(index) = index else {
+            let text = format!("`{step}` is no index");
+            return Err(PathProblem::Step(text).into());
+        };
+        let size = self.btf.size_of(self.ty);
+        let size = size.map_err(|error| PathProblem::Step(error.to_string()))?;
+        let bit = self.bit + u64::from(size) * u64::from(index) * 8;
+        Ok(Self { bit, ..self })
+    }
+
+    /// What a pointer points to.
+    pub fn follow(&self, heap: &Heap, so_far: &str, null: OnNull) -> Result<Self, Problem> {
+        let step = so_far.to_owned();
+        let outside = || PathProblem::Outside(self.block.name().to_string());
+        let address = self.pointer().ok_or_else(outside)?;
+        let (ty, to) = self.pointee(heap);
+        let opaque = |to| PathProblem::Opaque {
+            step: step.clone(),
+            to,
+        };
+        let block = match address {
+            0 if null == OnNull::Fail => return Err(PathProblem::Null(step).into()),
+            0 => {
+                let ty = ty.clone().ok_or_else(|| opaque(to.clone()))?;
+                let made = heap.make(Area::Heap, ty, 0)?;
+                let stored =
+                    self.block
+                        .bytes()
+                        .store(self.byte(), POINTER_SIZE as usize, made.address());
+                stored.ok_or_else(outside)?;
+                made
+            }
+            address => match heap.blocks.at(address) {
+                Some(block) => block,
+                None => return Err(PathProblem::Nowhere { step, address }.into()),
+            },
+        };
+        let at = if address == 0 {
+            block.address()
+        } else {
+            address
+        };
+        // Behind a `void *` is what the object was made of.
+        let own = || block.ty().filter(|_| at == block.address()).cloned();
+        let ty = ty.or_else(own).ok_or_else(|| opaque(to))?;
+        Ok(Self {
+            bit: (at - block.address()) * 8,
+            width: None,
+            btf: ty.btf,
+            ty: ty.id,
+            block,
+        })
+    }
+
+    /// The type that a pointer points to, if it has a layout, and its name.
+    fn pointee(&self, heap: &Heap) -> (Option<BlockType>, String) {
+        let pointer = self.btf.resolve(self.ty).ok();
+        let target = pointer.and_then(|ty| ty.target_id()).unwrap_or_default();
+        let name = self.btf.type_name(target);
+        let ty = match self.btf.resolve(target) {
+            Ok(ty) if ty.kind() == Kind::Fwd => heap.types.find(&name).ok(),
+            Ok(ty) if is_sized(&self.btf, ty) => Some(BlockType {
+                btf: self.btf.clone(),
+                id: target,
+            }),
+            _ => None,
+        };
+        (ty, name)
+    }
+}
+
+/// Why a step can't be taken.
+pub(super) enum Problem {
+    /// The path is wrong.
+    Path(PathProblem),
+    /// Anything else.
+    Other(KernelError),
+}
+
+impl From<PathProblem> for Problem {
+    fn from(problem: PathProblem) -> Self {
+        Self::Path(problem)
+    }
+}
+
+impl From<KernelError> for Problem {
+    fn from(error: KernelError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// Follows a path from a place on; its last step is not followed if it is a pointer.
+/// Pointers on the way are followed by `.` as by `->`.
+pub(super) fn walk(
+    heap: &Heap,
+    from: Place,
+    path: &str,
+    null: OnNull,
+) -> Result<Place, KernelError> {
+    let dotted = path.trim().replace("->", ".");
+    let root = from.type_name();
+    let mut place = from;
+    let mut rest = dotted.as_str();
+    while !rest.is_empty() {
+        let so_far = dotted.strip_suffix(rest).unwrap_or_default().to_owned();
+        let wrong = |problem| KernelError::Path {
+            ty: root.clone(),
+            path: path.to_owned(),
+            problem,
+        };
+        let taken = first_step(rest, so_far.is_empty());
+        let Some((step, after)) = taken else {
+            let text = format!("no step at `{rest}`: `name`, `.name` or `[number]` expected");
+            return Err(wrong(PathProblem::Step(text)));
+        };
+        place = match place.step(heap, step, &so_far, null) {
+            Ok(place) => place,
+            Err(Problem::Path(problem)) => return Err(wrong(problem)),
+            Err(Problem::Other(error)) => return Err(error),
+        };
+        rest = after;
+    }
+    Ok(place)
+}
+
+/// The first step of a path and what follows it.
+fn first_step(path: &str, is_first: bool) -> Option<(&str, &str)> {
+    if path.starts_with('[') {
+        return path.split_at_checked(path.find(']')? + 1);
+    }
+    let name = match path.strip_prefix('.') {
+        Some(name) => name,
+        None if is_first => path,
+        None => return None,
+    };
+    let end = name.find(['.', '[']).unwrap_or(name.len());
+    name.split_at_checked(end)
+        .filter(|(name, _)| !name.is_empty())
+}
+
+/// The first bit and the type of a struct's one member, if it has one only.
+fn only_member(btf: &Btf, id: TypeId) -> Option<(u32, TypeId)> {
+    let ty = btf.resolve(id).ok()?;
+    let only = ty.member(0)?;
+    let is_only = ty.kind() == Kind::Struct && ty.member(1).is_none() && only.bitfield.is_none();
+    is_only.then_some((only.bit_offset, only.ty))
+}
+
+/// What a type's values are stored as. A struct's members are not looked at.
+fn shape(btf: &Btf, id: TypeId) -> Shape {
+    let size = btf.size_of(id).unwrap_or(0);
+    let Ok(ty) = btf.resolve(id) else {
+        return Shape::Opaque { size };
+    };
+    match ty.kind() {
+        Kind::Int => {
+            let encoding = ty.int().map_or(Encoding::Unsigned, |int| int.encoding);
+            if size == 1 && (ty.name() == "char" || encoding == Encoding::Char) {
+                Shape::Char
+            } else {
+                Shape::number(size, encoding == Encoding::Signed)
+            }
+        }
+        Kind::Enum | Kind::Enum64 => Shape::number(size, ty.is_signed_enum()),
+        Kind::Ptr => Shape::Pointer,
+        Kind::Array => match ty.array() {
+            Some(array) => shape(btf, array.element).times(array.len),
+            None => Shape::Opaque { size },
+        },
+        Kind::Struct | Kind::Union => Shape::Struct {
+            size,
+            members: Vec::new(),
+        },
+        _ => Shape::Opaque { size },
+    }
+}
+
+/// The error for a name that a struct does not have.
+fn no_member(btf: &Btf, ty: Type<'_>, name: &str) -> PathProblem {
+    let mut names = Vec::new();
+    collect_names(btf, ty, &mut names, 0);
+    PathProblem::NoMember {
+        within: btf.type_name(ty.id()),
+        name: name.to_owned(),
+        known: nearest_first(name, names),
+    }
+}
+
+/// The names of members, those of anonymous structs and unions among them.
+fn collect_names(btf: &Btf, ty: Type<'_>, names: &mut Vec<String>, depth: usize) {
+    for member in ty.members() {
+        if !member.name.is_empty() {
+            names.push(member.name.to_owned());
+        } else if depth < MAX_ANONYMOUS
+            && let Ok(inner) = btf.resolve(member.ty)
+        {
+            collect_names(btf, inner, names, depth + 1);
+        }
+    }
+}

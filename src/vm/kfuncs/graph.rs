@@ -1,0 +1,92 @@
+//! What lists and trees have in common: they are protected by a lock that stands beside
+//! their root, and hold nodes of objects that programs allocated.
+
+use super::super::fault::HelperProblem;
+use super::super::helpers::Call;
+use super::super::machine::Machine;
+use super::super::memory::{Address, Body, Region};
+use super::fields::FieldKind;
+
+/// A word of a graph.
+pub(super) fn load(machine: &Machine, at: u64) -> Result<u64, HelperProblem> {
+    let loaded = machine.space.load(at, 8);
+    loaded.map_err(|fault| broken(&fault.to_string()))
+}
+
+/// Sets a word of a graph.
+pub(super) fn store(machine: &Machine, at: u64, value: u64) -> Result<(), HelperProblem> {
+    let stored = machine.space.store(at, 8, value);
+    stored.map_err(|fault| broken(&fault.to_string()))
+}
+
+/// The error for a graph whose words don't make sense.
+pub(super) fn broken(why: &str) -> HelperProblem {
+    HelperProblem::Other(format!("the list or tree is broken: {why}"))
+}
+
+/// What a node's owner is between its leaving a program and its being in a graph
+/// (`BPF_PTR_POISON`).
+const POISON: u64 = 0xeb9f_eb9f_0000_0000;
+
+/// The root in argument 1, in a map's value or an allocated object whose lock is held.
+pub(super) fn root(call: &Call<'_>, what: &'static str) -> Result<u64, HelperProblem> {
+    let root = call.arg(1);
+    call.check(1, 16, crate::vm::memory::AccessKind::Write)?;
+    let machine = &*call.machine;
+    let mut held = machine.locks.iter().copied();
+    if held.any(|lock| are_together(machine, lock, root)) {
+        return Ok(root);
+    }
+    Err(HelperProblem::Other(format!(
+        "the lock beside {what} in {} is not held",
+        machine.pointer(root)
+    )))
+}
+
+/// Whether two addresses lie in one value of a map, or in one object.
+fn are_together(machine: &Machine, a: u64, b: u64) -> bool {
+    let place = |register| {
+        let address = Address::from_register(register)?;
+        let element = match &machine.space.region(address)?.body {
+            Body::Elements(slab) => {
+                let span = Region::element_span(slab.value_size());
+                address.offset() / span.cast_signed().max(1)
+            }
+            _ => 0,
+        };
+        Some((address.region(), address.generation(), element))
+    };
+    place(a).is_some_and(|there| Some(there) == place(b))
+}
+
+/// The object of the node in an argument.
+pub(super) fn object_of(
+    call: &Call<'_>,
+    arg: usize,
+    kind: FieldKind,
+    wanted: &'static str,
+) -> Result<u64, HelperProblem> {
+    let node = call.arg(arg);
+    let found = call.machine.kfuncs.objects.at(node);
+    let object = found.filter(|(start, object)| {
+        let offset = node - start;
+        let mut nodes = object.fields.iter().filter(|field| field.kind == kind);
+        nodes.any(|field| u64::from(field.offset) == offset)
+    });
+    object
+        .map(|(start, _)| start)
+        .ok_or_else(|| call.wrong(arg, wanted))
+}
+
+/// Takes a node out of the program's hands to put it into a graph. One that is in a graph
+/// already is dropped (`false`): the program gave its reference away.
+pub(super) fn take_in(call: &mut Call<'_>, object: u64, owner: u64) -> Result<bool, HelperProblem> {
+    call.machine.release(2, object)?;
+    let poison = |old: u64| if old == 0 { POISON } else { old };
+    let old = call.machine.space.update(owner, 8, poison);
+    if old.map_err(|fault| broken(&fault.to_string()))? == 0 {
+        return Ok(true);
+    }
+    super::object::drop_object(call.machine, object)?;
+    Ok(false)
+}

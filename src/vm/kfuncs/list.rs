@@ -1,0 +1,136 @@
+//! Lists of allocated objects (`__bpf_list_add` and its neighbours,
+//! `kernel/bpf/helpers.c`).
+//!
+//! ```text
+//! struct bpf_list_head { next, prev }          a circle through the head; 0, 0 when new
+//! struct bpf_list_node { next, prev, owner }   owner: the head that it is in
+//! ```
+
+use super::super::fault::HelperProblem;
+use super::super::helpers::Call;
+use super::super::machine::Machine;
+use super::fields::FieldKind;
+use super::graph::{broken, load, object_of, root, store, take_in};
+use crate::util::Errno;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// Where the words of a head or node are.
+const NEXT: u64 = 0;
+const PREV: u64 = 8;
+const OWNER: u64 = 16;
+
+/// The most nodes of a list that is freed at once: more than there can be objects.
+const MAX_NODES: usize = 1 << 17;
+
+fn next(machine: &Machine, at: u64) -> Result {
+    load(machine, at.wrapping_add(NEXT))
+}
+
+/// Makes two nodes neighbours.
+fn link(machine: &Machine, first: u64, second: u64) -> std::result::Result<(), HelperProblem> {
+    store(machine, first.wrapping_add(NEXT), second)?;
+    store(machine, second.wrapping_add(PREV), first)
+}
+
+/// The head in argument 1, which is a circle from now on.
+fn head(call: &Call<'_>) -> Result {
+    let head = root(call, "the list's head")?;
+    if next(call.machine, head)? == 0 {
+        link(call.machine, head, head)?;
+    }
+    Ok(head)
+}
+
+fn push(call: &mut Call<'_>, at_end: bool) -> Result {
+    let head = head(call)?;
+    let wanted = "a bpf_list_node of an allocated object";
+    let object = object_of(call, 2, FieldKind::ListNode, wanted)?;
+    let node = call.arg(2);
+    if !take_in(call, object, node.wrapping_add(OWNER))? {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let machine = &*call.machine;
+    let (before, after) = if at_end {
+        (load(machine, head.wrapping_add(PREV))?, head)
+    } else {
+        (head, next(machine, head)?)
+    };
+    link(machine, node, after)?;
+    link(machine, before, node)?;
+    store(machine, node.wrapping_add(OWNER), head)?;
+    Ok(0)
+}
+
+pub(super) fn push_front(call: &mut Call<'_>) -> Result {
+    push(call, false)
+}
+
+pub(super) fn push_back(call: &mut Call<'_>) -> Result {
+    push(call, true)
+}
+
+/// The node at an end, which is no node of the program's to keep; null in an empty list.
+fn end(call: &Call<'_>, direction: u64) -> Result {
+    let head = head(call)?;
+    let node = load(call.machine, head.wrapping_add(direction))?;
+    Ok(if node == head { 0 } else { node })
+}
+
+fn pop(call: &mut Call<'_>, direction: u64) -> Result {
+    let node = end(call, direction)?;
+    if node == 0 {
+        return Ok(0);
+    }
+    let machine = &mut *call.machine;
+    if load(machine, node.wrapping_add(OWNER))? != call.args[0] {
+        return Ok(0);
+    }
+    let (before, after) = (
+        load(machine, node.wrapping_add(PREV))?,
+        next(machine, node)?,
+    );
+    link(machine, before, after)?;
+    link(machine, node, node)?;
+    store(machine, node.wrapping_add(OWNER), 0)?;
+    let object = machine.kfuncs.objects.at(node).map(|(start, _)| start);
+    let object = object.ok_or_else(|| broken("a node is in no object"))?;
+    machine.acquire(object);
+    Ok(node)
+}
+
+pub(super) fn pop_front(call: &mut Call<'_>) -> Result {
+    pop(call, NEXT)
+}
+
+pub(super) fn pop_back(call: &mut Call<'_>) -> Result {
+    pop(call, PREV)
+}
+
+pub(super) fn front(call: &mut Call<'_>) -> Result {
+    end(call, NEXT)
+}
+
+pub(super) fn back(call: &mut Call<'_>) -> Result {
+    end(call, PREV)
+}
+
+/// The objects of a list, which is empty from now on.
+pub(super) fn take_all(
+    machine: &Machine,
+    head: u64,
+) -> std::result::Result<Vec<u64>, HelperProblem> {
+    let mut found = Vec::new();
+    let mut node = next(machine, head)?;
+    while node != 0 && node != head {
+        let object = machine.kfuncs.objects.at(node);
+        let (object, _) = object.ok_or_else(|| broken("a node is in no object"))?;
+        if found.len() >= MAX_NODES {
+            return Err(broken("it does not end"));
+        }
+        found.push(object);
+        node = next(machine, node)?;
+    }
+    link(machine, head, head)?;
+    Ok(found)
+}

@@ -1,0 +1,32 @@
+//! What is asked of maps and of pointers (`kernel/bpf/map_iter.c`,
+//! `kernel/bpf/helpers.c`).
+
+use super::super::fault::HelperProblem;
+use super::super::helpers::Call;
+use crate::spec::MapType;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// How many entries a map has: hash maps count them, others don't (`elem_count`).
+pub(super) fn sum_elem_count(call: &mut Call<'_>) -> Result {
+    let (_, map) = call.map(1)?;
+    let def = map.def();
+    let counts = matches!(
+        def.map_type,
+        MapType::Hash
+            | MapType::PercpuHash
+            | MapType::LruHash
+            | MapType::LruPercpuHash
+            | MapType::HashOfMaps
+    );
+    if !counts || def.key_size == 0 {
+        return Ok(0);
+    }
+    let keys = map.keys().map_or(0, |keys| keys.len() as u64);
+    Ok(keys / u64::from(def.key_size))
+}
+
+/// The pointer itself, under a type that can't be trusted.
+pub(super) fn rdonly_cast(call: &mut Call<'_>) -> Result {
+    Ok(call.arg(1))
+}

@@ -1,0 +1,92 @@
+//! Bodies of kernel functions that programs may call, by topic. Which function has which
+//! body stands in the table of [`spec`](crate::spec::kfuncs); this module expands that
+//! column.
+//!
+//! A body does what the kernel's does for a program that the verifier accepted, down to
+//! the errno, and ends the program with a [`HelperProblem`] where the verifier would have
+//! rejected it. What a program holds (references, iterators, read sections, locks) is
+//! kept in the machine, for nothing else keeps it from being used wrongly.
+
+mod callee;
+mod cpumask;
+mod critical;
+mod exception;
+mod fields;
+mod graph;
+mod held;
+mod iterator;
+mod list;
+mod lock;
+mod map;
+mod object;
+mod rbtree;
+mod red_black;
+mod state;
+mod string;
+mod user;
+
+use std::sync::PoisonError;
+
+use super::fault::HelperProblem;
+use super::helpers::{Body, Call};
+use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
+
+pub use callee::Callee;
+pub use fields::{Field, FieldKind, fields};
+pub use object::{drop_object, free_fields};
+pub(super) use state::State;
+
+/// The body that a path of the table names.
+macro_rules! body {
+    (none) => {
+        None
+    };
+    ($($part:ident)::+) => {
+        Some($($part)::+ as Body)
+    };
+}
+
+/// Expands the table's `body` column.
+macro_rules! bodies {
+    ($(for $set:ident {$(
+        $name:ident = $($body:ident)::+, $returns:literal $parameters:literal [$($flag:ident)*];
+    )*})*) => {
+        /// Bodies in the table's order.
+        static BODIES: [Option<Body>; spec::COUNT] = [$($(body!($($body)::+)),*),*];
+    };
+}
+
+for_each_kfunc!(bodies);
+
+/// The implementation of a kernel function, if there is one.
+#[must_use]
+pub fn body(kfunc: KfuncId) -> Option<Body> {
+    *BODIES.get(kfunc.index())?
+}
+
+/// Does what a call of a kernel function does: the test's own body if there is one, or
+/// ours.
+///
+/// # Errors
+/// [`HelperProblem`] when there is no body or an argument is not what it should be.
+pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
+    // Out of the table while it runs, as for helpers.
+    if let Some(mock) = call.machine.kfuncs.mocks.remove(callee.name()) {
+        let result = mock.lock().unwrap_or_else(PoisonError::into_inner)(call);
+        let mocks = &mut call.machine.kfuncs.mocks;
+        mocks.entry(callee.name().clone()).or_insert(mock);
+        return result.map(|result| callee.cut(result));
+    }
+    match callee.id().and_then(body) {
+        Some(body) => body(call).map(|result| callee.cut(result)),
+        None => Err(missing(callee)),
+    }
+}
+
+#[cold]
+fn missing(callee: &Callee) -> HelperProblem {
+    HelperProblem::MissingKfunc(callee.name().to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Trees of allocated objects (`bpf_rbtree_add` and its neighbours,
+//! `kernel/bpf/helpers.c`).
+//!
+//! `struct bpf_rb_node` is a node of a [tree](Tree) and, behind it, the root that it
+//! belongs to.
+
+use super::super::fault::HelperProblem;
+use super::super::helpers::Call;
+use super::super::machine::Machine;
+use super::fields::FieldKind;
+use super::graph::{broken, load, object_of, root, store, take_in};
+use super::red_black::{Side, Tree};
+use crate::util::Errno;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// Where a node keeps its root.
+const OWNER: u64 = 24;
+/// The most nodes of a tree that is freed at once: more than there can be objects.
+const MAX_NODES: usize = 1 << 17;
+
+const NODE: &str = "a bpf_rb_node of an allocated object";
+
+fn tree<'m>(call: &'m Call<'_>) -> std::result::Result<Tree<'m>, HelperProblem> {
+    let root = root(call, "the tree's root")?;
+    Ok(Tree {
+        machine: &*call.machine,
+        root,
+    })
+}
+
+/// Puts the node in argument 2 where the program's function in argument 3 says.
+pub(super) fn add(call: &mut Call<'_>) -> Result {
+    let root = tree(call)?.root;
+    let object = object_of(call, 2, FieldKind::RbNode, NODE)?;
+    let node = call.arg(2);
+    if !take_in(call, object, node.wrapping_add(OWNER))? {
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    let (mut parent, mut side, mut leftmost) = (0, Side::Left, true);
+    let mut next = tree(call)?.top()?;
+    let mut depth = 0;
+    while next != 0 {
+        if Tree::is_too_deep(depth) {
+            return Err(broken("it is too deep"));
+        }
+        depth += 1;
+        parent = next;
+        side = if call.call_back(3, [node, parent, 0, 0, 0])? != 0 {
+            Side::Left
+        } else {
+            leftmost = false;
+            Side::Right
+        };
+        next = tree(call)?.child(parent, side)?;
+    }
+    tree(call)?.link(node, parent, side, leftmost)?;
+    store(call.machine, node.wrapping_add(OWNER), root)?;
+    Ok(0)
+}
+
+/// Whether the node in argument 2 is in the tree in argument 1.
+fn is_member(call: &Call<'_>) -> std::result::Result<bool, HelperProblem> {
+    let root = tree(call)?.root;
+    object_of(call, 2, FieldKind::RbNode, NODE)?;
+    Ok(load(call.machine, call.arg(2).wrapping_add(OWNER))? == root)
+}
+
+pub(super) fn remove(call: &mut Call<'_>) -> Result {
+    if !is_member(call)? {
+        return Ok(0);
+    }
+    let node = call.arg(2);
+    tree(call)?.erase(node)?;
+    store(call.machine, node.wrapping_add(OWNER), 0)?;
+    let object = object_of(call, 2, FieldKind::RbNode, NODE)?;
+    call.machine.acquire(object);
+    Ok(node)
+}
+
+pub(super) fn first(call: &mut Call<'_>) -> Result {
+    tree(call)?.first()
+}
+
+pub(super) fn top(call: &mut Call<'_>) -> Result {
+    tree(call)?.top()
+}
+
+pub(super) fn left(call: &mut Call<'_>) -> Result {
+    child(call, Side::Left)
+}
+
+pub(super) fn right(call: &mut Call<'_>) -> Result {
+    child(call, Side::Right)
+}
+
+fn child(call: &Call<'_>, side: Side) -> Result {
+    if !is_member(call)? {
+        return Ok(0);
+    }
+    tree(call)?.child(call.arg(2), side)
+}
+
+/// The objects of a tree, which is empty from now on.
+pub(super) fn take_all(
+    machine: &Machine,
+    root: u64,
+) -> std::result::Result<Vec<u64>, HelperProblem> {
+    let nodes = Tree { machine, root }.nodes(MAX_NODES)?;
+    let object = |node| machine.kfuncs.objects.at(node).map(|(start, _)| start);
+    let objects: Option<Vec<_>> = nodes.into_iter().map(object).collect();
+    store(machine, root, 0)?;
+    store(machine, root.wrapping_add(8), 0)?;
+    objects.ok_or_else(|| broken("a node is in no object"))
+}

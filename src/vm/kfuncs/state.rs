@@ -1,0 +1,50 @@
+//! What a machine keeps for kernel functions from call to call.
+
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
+use super::super::helpers::Mock;
+use super::held::Held;
+use super::object::Objects;
+
+/// What a machine keeps for kernel functions.
+#[derive(Default)]
+pub(in crate::vm) struct State {
+    /// Functions that a test replaced, by name.
+    pub(super) mocks: FxHashMap<Arc<str>, Arc<Mutex<Mock>>>,
+    /// What the program that runs now holds.
+    pub(super) held: Held,
+    /// What those hold in whose middle it runs.
+    outer: Vec<Held>,
+    /// What programs allocated.
+    pub(super) objects: Objects,
+    /// The CPU that `bpf_cpumask_any_distribute` gave last.
+    pub(super) distributed: u32,
+}
+
+impl State {
+    /// The same for another CPU.
+    pub(in crate::vm) fn fork(&self) -> Self {
+        Self {
+            mocks: self.mocks.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Puts a function of the test in place of a kernel function's body.
+    pub(in crate::vm) fn mock(&mut self, name: &str, body: Mock) {
+        self.mocks.insert(name.into(), Arc::new(Mutex::new(body)));
+    }
+
+    /// A program begins to run, in the middle of another one perhaps.
+    pub(in crate::vm) fn begin(&mut self) {
+        self.outer.push(std::mem::take(&mut self.held));
+    }
+
+    /// It has ended; what it held.
+    pub(in crate::vm) fn end(&mut self) -> Held {
+        let outer = self.outer.pop().unwrap_or_default();
+        std::mem::replace(&mut self.held, outer)
+    }
+}

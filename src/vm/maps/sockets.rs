@@ -1,0 +1,202 @@
+//! Maps of sockets: to redirect to, to look up, to choose a listener from
+//! (`net/core/sock_map.c`, `net/xdp/xskmap.c`, `kernel/bpf/reuseport_array.c`).
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::base::{Base, Mode};
+use super::objects::Slots;
+use super::{Kind, Map};
+use crate::program::MapDef;
+use crate::spec::{MapType, UpdateFlags};
+use crate::util::Errno;
+
+/// `BPF_MAP_TYPE_SOCKMAP`, `SOCKHASH`, `XSKMAP` and `REUSEPORT_SOCKARRAY`. A socket is
+/// known by its address; a test puts it in with [`set`](Self::set), there being no file
+/// descriptors.
+///
+/// User space reads a socket's cookie in the kernel, where values have 8 bytes: here its
+/// address, which is as good a name.
+#[derive(Debug)]
+pub struct Sockets {
+    base: Base,
+    entries: Entries,
+}
+
+#[derive(Debug)]
+enum Entries {
+    /// By index.
+    Array(Slots),
+    /// By key.
+    Hash(RwLock<Keyed>),
+}
+
+type Keyed = BTreeMap<Vec<u8>, u64>;
+
+fn read(keyed: &RwLock<Keyed>) -> RwLockReadGuard<'_, Keyed> {
+    keyed.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(keyed: &RwLock<Keyed>) -> RwLockWriteGuard<'_, Keyed> {
+    keyed.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sockets {
+    pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
+        let entries = match def.map_type {
+            MapType::Sockhash => Entries::Hash(RwLock::default()),
+            _ => Entries::Array(Slots::new(def.max_entries)),
+        };
+        Self {
+            base: Base::new(def, cpus),
+            entries,
+        }
+    }
+
+    /// The socket under a key.
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<u64> {
+        match &self.entries {
+            Entries::Array(slots) => slots.get(Base::index(key).ok()?),
+            Entries::Hash(keyed) => read(keyed).get(key).copied(),
+        }
+    }
+
+    /// Whether a program finds sockets here by a look-up, and which reference it then
+    /// holds: `Some(true)` where it has to release it.
+    #[must_use]
+    pub const fn lookup_acquires(&self) -> Option<bool> {
+        match self.base.def().map_type {
+            MapType::Sockmap | MapType::Sockhash => Some(true),
+            MapType::Xskmap => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Puts a socket under a key, as user space does.
+    ///
+    /// # Errors
+    /// As of [`update`](Self::update); `EPERM` where user space may not write.
+    pub fn set(&self, key: &[u8], socket: u64, flags: UpdateFlags) -> Result<(), Errno> {
+        self.base.user_writes()?;
+        self.update(key, socket, flags)
+    }
+
+    /// Puts a socket under a key, as a program does.
+    ///
+    /// # Errors
+    /// `EINVAL` for flags and for a null pointer, `E2BIG` past the end or when full,
+    /// `EEXIST` and `ENOENT` by flag, `EBUSY` for a socket that the reuseport array has
+    /// already.
+    pub fn update(&self, key: &[u8], socket: u64, flags: UpdateFlags) -> Result<(), Errno> {
+        let mode = Mode::of(flags)?;
+        self.base.check_key(key)?;
+        if socket == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let slots = match &self.entries {
+            Entries::Array(slots) => slots,
+            Entries::Hash(keyed) => {
+                let mut there = write(keyed);
+                let exists = there.contains_key(key);
+                mode.check(exists)?;
+                if !exists && there.len() >= self.base.def().max_entries as usize {
+                    return Err(Errno::E2BIG);
+                }
+                there.insert(key.to_vec(), socket);
+                return Ok(());
+            }
+        };
+        let index = self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
+        let old = slots.get(index);
+        match self.base.def().map_type {
+            MapType::Xskmap if old == Some(socket) => return Ok(()),
+            MapType::ReuseportSockarray => {
+                mode.check(old.is_some())?;
+                if slots.contains(socket) {
+                    return Err(Errno::EBUSY);
+                }
+            }
+            _ => mode.check(old.is_some())?,
+        }
+        slots.set(index, socket)
+    }
+
+    /// What a file descriptor in a value gives: there are none.
+    fn no_descriptor(value: &[u8]) -> Errno {
+        let wide = value.try_into().map(u64::from_le_bytes);
+        match wide {
+            Ok(number) if i32::try_from(number).is_err() => Errno::EINVAL,
+            _ => Errno::EBADF,
+        }
+    }
+}
+
+impl Map for Sockets {
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn kind(&self) -> Kind<'_> {
+        Kind::Sockets(self)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        let slots = match &self.entries {
+            Entries::Array(slots) => slots,
+            Entries::Hash(keyed) => {
+                let gone = write(keyed).remove(key);
+                return gone.map(drop).ok_or(Errno::ENOENT);
+            }
+        };
+        let index = self.base.index_within(key)?;
+        let (past, empty) = match self.base.def().map_type {
+            MapType::Sockmap => (Errno::EINVAL, Some(Errno::EINVAL)),
+            MapType::Xskmap => (Errno::EINVAL, None),
+            _ => (Errno::E2BIG, Some(Errno::ENOENT)),
+        };
+        match (slots.take(index.ok_or(past)?), empty) {
+            (None, Some(errno)) => Err(errno),
+            _ => Ok(()),
+        }
+    }
+
+    fn sys_lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        if self.base.def().map_type == MapType::Xskmap {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if self.base.def().value_size != 8 {
+            return Err(Errno::ENOSPC);
+        }
+        let socket = self.get(key).ok_or(Errno::ENOENT)?;
+        Ok(socket.to_le_bytes().to_vec())
+    }
+
+    /// No number is a socket's file descriptor here. Sockmaps look at it first, the
+    /// others last.
+    fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
+        if matches!(
+            self.base.def().map_type,
+            MapType::Xskmap | MapType::ReuseportSockarray
+        ) {
+            Mode::of(flags)?;
+            self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
+        }
+        Err(Self::no_descriptor(value))
+    }
+
+    fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        let Entries::Hash(keyed) = &self.entries else {
+            return self.base.next_index(key);
+        };
+        let there = read(keyed);
+        let from = match key.filter(|key| there.contains_key(*key)) {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Unbounded,
+        };
+        let mut after = there.range::<[u8], _>((from, Bound::Unbounded));
+        let next = after.next().map(|(key, _)| key.clone());
+        next.ok_or(Errno::ENOENT)
+    }
+}

@@ -1,0 +1,467 @@
+//! Kernel memory: the part of the address space where the mocked kernel's own objects
+//! are, at addresses that look like Linux's on x86-64
+//! (`Documentation/arch/x86/x86_64/mm.rst`).
+//!
+//! It is one for all CPUs of a machine, and may be added to while programs run: what is
+//! made later is seen by all. Nobody keeps its host addresses, so nothing that was
+//! proved of a program depends on what is there: each access asks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::address::Address;
+use super::fault::{AccessKind, Pointer, Problem};
+use super::shared::SharedBytes;
+use crate::btf::Btf;
+use crate::util::TypeId;
+
+/// Where an object goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Area {
+    /// What is allocated: the direct map of physical memory.
+    Heap,
+    /// The kernel's variables.
+    Data,
+    /// The kernel's functions.
+    Text,
+}
+
+impl Area {
+    const ALL: [Self; 3] = [Self::Heap, Self::Data, Self::Text];
+
+    /// The first address of the area and the one behind it.
+    const fn bounds(self) -> (u64, u64) {
+        match self {
+            Self::Heap => (0xffff_8881_0000_0000, 0xffff_c880_0000_0000),
+            Self::Data => (0xffff_ffff_8200_0000, 0xffff_ffff_a000_0000),
+            Self::Text => (0xffff_ffff_8100_0000, 0xffff_ffff_8200_0000),
+        }
+    }
+
+    /// Objects begin at multiples of this: of a cache line; further apart where the type
+    /// of a symbol, and so its size, may become known later.
+    const fn align(self) -> u64 {
+        match self {
+            Self::Heap | Self::Text => 64,
+            Self::Data => 1 << 16,
+        }
+    }
+}
+
+/// Bytes behind an object that belong to nobody.
+const GAP: u64 = 64;
+/// The most bytes that an object can have: types of more are hostile.
+const MAX_LEN: usize = 1 << 28;
+/// Of how many objects that are gone the names are kept.
+const GONE_KEPT: usize = 4096;
+
+/// The type of an object.
+#[derive(Debug, Clone)]
+pub struct BlockType {
+    /// Where it is defined.
+    pub btf: Btf,
+    /// The type.
+    pub id: TypeId,
+}
+
+/// An object in kernel memory: a range of addresses with bytes behind it.
+#[derive(Debug)]
+pub struct Block {
+    address: u64,
+    len: usize,
+    name: Arc<str>,
+    ty: Option<BlockType>,
+    bytes: SharedBytes,
+    live: AtomicBool,
+    writable: AtomicBool,
+}
+
+impl Block {
+    /// The address of its first byte.
+    #[must_use]
+    pub const fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How many bytes it has; 0 for what has an address only.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has an address only.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What messages call it.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Its type, if it was made of one.
+    #[must_use]
+    pub const fn ty(&self) -> Option<&BlockType> {
+        self.ty.as_ref()
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> &SharedBytes {
+        &self.bytes
+    }
+
+    /// Whether it was not freed.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Lets programs write to it, or no longer: most of the kernel's objects are not
+    /// theirs to write.
+    pub fn set_writable(&self, writable: bool) {
+        self.writable.store(writable, Ordering::Relaxed);
+    }
+}
+
+/// What an object is to be.
+#[derive(Debug, Clone)]
+pub struct NewBlock {
+    /// What messages call it.
+    pub name: Arc<str>,
+    /// How many zero bytes it has.
+    pub len: usize,
+    /// Its type.
+    pub ty: Option<BlockType>,
+}
+
+/// There is no room for an object in kernel memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no room in kernel memory for {name} of {len} bytes")]
+pub struct KernelMemoryFull {
+    /// The object.
+    pub name: Arc<str>,
+    /// Its size in bytes.
+    pub len: usize,
+}
+
+/// All objects in kernel memory. Cloning it shares them.
+#[derive(Clone, Default)]
+pub struct KernelBlocks(Arc<RwLock<Blocks>>);
+
+struct Blocks {
+    /// By address; they don't overlap. What was freed is there without its bytes.
+    by_address: BTreeMap<u64, Arc<Block>>,
+    /// For each area the first address that is free. Addresses are not used again.
+    next: [u64; Area::ALL.len()],
+    /// What was freed, the first one first.
+    gone: VecDeque<u64>,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            by_address: BTreeMap::new(),
+            next: Area::ALL.map(|area| area.bounds().0),
+            gone: VecDeque::new(),
+        }
+    }
+}
+
+impl Blocks {
+    /// The object at an address, or the last one before it.
+    fn before(&self, address: u64) -> Option<&Arc<Block>> {
+        Some(self.by_address.range(..=address).next_back()?.1)
+    }
+
+    /// Whether nothing is or was at `start..end`.
+    fn is_free(&self, start: u64, end: u64) -> bool {
+        let last = end.checked_sub(1).and_then(|last| self.before(last));
+        last.is_none_or(|block| block.address + block.len.max(1) as u64 <= start)
+    }
+
+    fn put(&mut self, address: u64, new: NewBlock) -> Arc<Block> {
+        let block = Arc::new(Block {
+            address,
+            len: new.len,
+            name: new.name,
+            ty: new.ty,
+            bytes: SharedBytes::zeroed(new.len),
+            live: AtomicBool::new(true),
+            writable: AtomicBool::new(false),
+        });
+        self.by_address.insert(address, block.clone());
+        block
+    }
+}
+
+impl KernelBlocks {
+    fn read(&self) -> RwLockReadGuard<'_, Blocks> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Blocks> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether both are the same memory.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Makes an object at the next free address of an area: the same one each time.
+    ///
+    /// # Errors
+    /// [`KernelMemoryFull`].
+    pub fn insert(&self, area: Area, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
+        let full = |new: NewBlock| KernelMemoryFull {
+            name: new.name,
+            len: new.len,
+        };
+        if new.len > MAX_LEN {
+            return Err(full(new));
+        }
+        let mut blocks = self.write();
+        let (_, end) = area.bounds();
+        let Some(mut at) = blocks.next.get(area as usize).copied() else {
+            return Err(full(new));
+        };
+        let room = (new.len as u64 + GAP).next_multiple_of(area.align());
+        // An object may have been put at an address of the test's choice.
+        while !blocks.is_free(at, at + room) {
+            at += area.align();
+        }
+        if at + room > end {
+            return Err(full(new));
+        }
+        if let Some(next) = blocks.next.get_mut(area as usize) {
+            *next = at + room;
+        }
+        Ok(blocks.put(at, new))
+    }
+
+    /// Makes an object at this address in kernel memory.
+    ///
+    /// # Errors
+    /// [`KernelMemoryFull`] where something is there, or it is no such address.
+    pub fn insert_at(&self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
+        let mut blocks = self.write();
+        let end = address.checked_add(new.len.max(1) as u64);
+        let fits = Address::is_kernel_memory(address)
+            && new.len <= MAX_LEN
+            && end
+                .is_some_and(|end| Address::is_kernel_memory(end) && blocks.is_free(address, end));
+        if !fits {
+            return Err(KernelMemoryFull {
+                name: new.name,
+                len: new.len,
+            });
+        }
+        Ok(blocks.put(address, new))
+    }
+
+    /// Makes an object in place of the one at this very address, which had an address
+    /// only, or fewer bytes.
+    ///
+    /// # Errors
+    /// [`KernelMemoryFull`] where there is no room.
+    pub fn replace(&self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
+        if let Some(old) = self.write().by_address.remove(&address) {
+            old.live.store(false, Ordering::Relaxed);
+        }
+        self.insert_at(address, new)
+    }
+
+    /// The live object that an address lies in.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<Arc<Block>> {
+        let blocks = self.read();
+        let block = blocks.before(address)?;
+        let inside = address - block.address < block.len.max(1) as u64;
+        (inside && block.is_live()).then(|| block.clone())
+    }
+
+    /// Ends an object's life: from now on nothing is at its addresses, which no other
+    /// object gets. False where it has none.
+    pub fn free(&self, block: &Block) -> bool {
+        let mut blocks = self.write();
+        if !block.live.swap(false, Ordering::Relaxed) {
+            return false;
+        }
+        let Some(there) = blocks.by_address.get_mut(&block.address) else {
+            return false;
+        };
+        // The bytes go when the last handle does.
+        *there = Arc::new(Block {
+            address: block.address,
+            len: block.len,
+            name: block.name.clone(),
+            ty: None,
+            bytes: SharedBytes::zeroed(0),
+            live: AtomicBool::new(false),
+            writable: AtomicBool::new(false),
+        });
+        blocks.gone.push_back(block.address);
+        if blocks.gone.len() > GONE_KEPT
+            && let Some(first) = blocks.gone.pop_front()
+        {
+            blocks.by_address.remove(&first);
+        }
+        true
+    }
+
+    /// The object that `len` bytes at an address lie in, if a program may access them
+    /// so, and the first one's offset in it.
+    pub(super) fn find(
+        &self,
+        value: u64,
+        len: usize,
+        kind: AccessKind,
+    ) -> Result<(Arc<Block>, usize), Problem> {
+        let (block, offset) = self.whole(value, len)?;
+        let reads = matches!(kind, AccessKind::Read);
+        if !reads && !block.writable.load(Ordering::Relaxed) {
+            return Err(Problem::ReadOnly);
+        }
+        Ok((block, offset))
+    }
+
+    /// The same for the kernel itself, which may read and write everything.
+    pub(super) fn whole(&self, value: u64, len: usize) -> Result<(Arc<Block>, usize), Problem> {
+        if !Address::is_kernel_memory(value) {
+            return Err(Problem::Nothing);
+        }
+        let blocks = self.read();
+        let block = near(&blocks, value).ok_or(Problem::Nothing)?;
+        if !block.is_live() {
+            return Err(Problem::Freed);
+        }
+        if block.is_empty() {
+            return Err(Problem::Opaque);
+        }
+        let offset = usize::try_from(value - block.address).map_err(|_| Problem::Bounds)?;
+        let end = offset.checked_add(len).ok_or(Problem::Bounds)?;
+        if end > block.len {
+            return Err(Problem::Bounds);
+        }
+        Ok((block.clone(), offset))
+    }
+
+    /// Says what an address in kernel memory points to.
+    pub(super) fn pointer(&self, value: u64) -> Pointer {
+        let blocks = self.read();
+        let Some(block) = near(&blocks, value) else {
+            return Pointer::Wild(value);
+        };
+        Pointer::Region {
+            place: block.name.to_string(),
+            offset: (value - block.address).cast_signed(),
+            len: block.len as u64,
+            live: block.is_live(),
+        }
+    }
+}
+
+/// The object, live or not, that an address lies in, or just behind.
+fn near(blocks: &Blocks, value: u64) -> Option<&Arc<Block>> {
+    let block = blocks.before(value)?;
+    (value - block.address < block.len as u64 + GAP).then_some(block)
+}
+
+impl fmt::Debug for KernelBlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KernelBlocks({} objects)", self.read().by_address.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(name: &str, len: usize) -> NewBlock {
+        NewBlock {
+            name: name.into(),
+            len,
+            ty: None,
+        }
+    }
+
+    #[test]
+    fn objects_lie_apart_where_linux_has_them() {
+        let blocks = KernelBlocks::default();
+        let first = blocks.insert(Area::Heap, new("a", 100)).unwrap();
+        let second = blocks.insert(Area::Heap, new("b", 1)).unwrap();
+        assert_eq!(first.address(), 0xffff_8881_0000_0000);
+        assert_eq!(second.address(), 0xffff_8881_0000_00c0);
+        let variable = blocks.insert(Area::Data, new("v", 8)).unwrap();
+        assert_eq!(variable.address(), 0xffff_ffff_8200_0000);
+        assert_eq!(
+            blocks.at(first.address() + 99).unwrap().name().as_ref(),
+            "a"
+        );
+        assert!(blocks.at(first.address() + 100).is_none());
+        assert!(blocks.at(first.address() - 1).is_none());
+        assert!(blocks.insert(Area::Heap, new("huge", usize::MAX)).is_err());
+    }
+
+    #[test]
+    fn an_address_of_choice_is_taken_once_and_passed_over() {
+        let blocks = KernelBlocks::default();
+        let at = 0xffff_ffff_8200_0040;
+        assert!(blocks.insert_at(at, new("v", 8)).is_ok());
+        assert!(blocks.insert_at(at + 7, new("w", 8)).is_err());
+        assert!(blocks.insert_at(at - 7, new("w", 8)).is_err());
+        assert!(blocks.insert_at(at + 8, new("w", 8)).is_ok());
+        assert!(blocks.insert_at(0x1000, new("user", 8)).is_err());
+        assert!(blocks.insert_at(u64::MAX - 4095, new("end", 8)).is_err());
+        let next = blocks.insert(Area::Data, new("x", 8)).unwrap();
+        assert_eq!(next.address(), 0xffff_ffff_8201_0000);
+    }
+
+    #[test]
+    fn what_was_freed_is_gone_and_remembered() {
+        let blocks = KernelBlocks::default();
+        let block = blocks.insert(Area::Heap, new("task", 64)).unwrap();
+        let at = block.address();
+        assert!(blocks.free(&block));
+        assert!(!blocks.free(&block));
+        assert!(blocks.at(at).is_none());
+        let read = AccessKind::Read;
+        assert_eq!(blocks.find(at, 8, read).unwrap_err(), Problem::Freed);
+        assert_eq!(blocks.pointer(at + 4).to_string(), "task+4");
+        let other = blocks.insert(Area::Heap, new("other", 64)).unwrap();
+        assert_ne!(other.address(), at);
+        for _ in 0..=GONE_KEPT {
+            blocks.free(&blocks.insert(Area::Heap, new("x", 8)).unwrap());
+        }
+        assert_eq!(blocks.find(at, 8, read).unwrap_err(), Problem::Nothing);
+    }
+
+    #[test]
+    fn accesses_are_judged() {
+        let blocks = KernelBlocks::default();
+        let block = blocks.insert(Area::Heap, new("task", 64)).unwrap();
+        let find = |offset: u64, len, kind| blocks.find(block.address() + offset, len, kind);
+        assert_eq!(find(60, 4, AccessKind::Read).unwrap().1, 60);
+        assert_eq!(find(61, 4, AccessKind::Read).unwrap_err(), Problem::Bounds);
+        assert_eq!(find(64, 4, AccessKind::Read).unwrap_err(), Problem::Bounds);
+        assert_eq!(
+            find(128, 4, AccessKind::Read).unwrap_err(),
+            Problem::Nothing
+        );
+        assert_eq!(
+            find(0, 4, AccessKind::Write).unwrap_err(),
+            Problem::ReadOnly
+        );
+        block.set_writable(true);
+        assert!(find(0, 4, AccessKind::Atomic).is_ok());
+        let symbol = blocks.insert(Area::Text, new("vfs_read", 0)).unwrap();
+        let read = blocks.find(symbol.address(), 1, AccessKind::Read);
+        assert_eq!(read.unwrap_err(), Problem::Opaque);
+    }
+}

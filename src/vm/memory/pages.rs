@@ -1,0 +1,92 @@
+//! Memory of which pages come and go: an arena's.
+
+use super::shared::SharedBytes;
+
+/// Bytes of a page.
+const PAGE: usize = crate::spec::limits::PAGE_SIZE as usize;
+
+/// A block of pages, none of which is there at first. All of them have their place from
+/// the beginning; those that nobody touches cost nothing.
+#[derive(Debug)]
+pub struct Pages {
+    bytes: SharedBytes,
+    /// A byte for each page: 1 while it is there.
+    present: SharedBytes,
+    /// Offset of the first page in its region: the low 32 bits of its address, so that
+    /// those of a pointer are the same on both sides of a cast.
+    start: u32,
+}
+
+impl Pages {
+    /// Room for `count` pages, the first of which is at `start` in its region.
+    #[must_use]
+    pub fn new(count: usize, start: u32) -> Self {
+        Self {
+            bytes: SharedBytes::zeroed(PAGE.saturating_mul(count)),
+            present: SharedBytes::zeroed(count),
+            start,
+        }
+    }
+
+    /// The bytes of all pages.
+    #[must_use]
+    pub const fn bytes(&self) -> &SharedBytes {
+        &self.bytes
+    }
+
+    /// Offset of the first page in the region.
+    #[must_use]
+    pub const fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// Whether a page is there.
+    #[must_use]
+    pub fn has(&self, page: usize) -> bool {
+        self.present.load(page, 1) == Some(1)
+    }
+
+    /// Makes a page of zeros, or takes one away.
+    pub fn set(&self, page: usize, present: bool) {
+        let words = PAGE / 8;
+        self.bytes.clear_words(words * page..words * (page + 1));
+        let _ = self.present.store(page, 1, present.into());
+    }
+
+    /// Where an access of `len` bytes at an offset in the region lands; `None` outside of
+    /// the block.
+    #[must_use]
+    pub fn at(&self, offset: i64, len: usize) -> Option<usize> {
+        let at = usize::try_from(offset.checked_sub(i64::from(self.start))?).ok()?;
+        (at.checked_add(len)? <= self.bytes.len()).then_some(at)
+    }
+
+    /// Whether all pages are there that `len` bytes at a place in the block lie on.
+    #[must_use]
+    pub fn are_present(&self, at: usize, len: usize) -> bool {
+        let last = at.saturating_add(len.saturating_sub(1));
+        (at / PAGE..=last / PAGE).all(|page| self.has(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_come_zeroed_and_go() {
+        let pages = Pages::new(3, 0x1000);
+        assert!(!pages.has(1));
+        pages.set(1, true);
+        let at = pages.at(0x2ff8, 8).unwrap();
+        assert_eq!((at, pages.are_present(at, 8)), (0x1ff8, true));
+        assert!(!pages.are_present(at, 9));
+        pages.bytes().store(at, 8, 7);
+        pages.set(1, false);
+        pages.set(1, true);
+        assert_eq!(pages.bytes().load(at, 8), Some(0));
+        assert_eq!(pages.at(0xff8, 8), None);
+        assert_eq!(pages.at(0x3ffc, 8), None);
+        assert!(!pages.has(3));
+    }
+}

@@ -1,0 +1,163 @@
+//! The `task_struct`s of tasks, in kernel memory.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+use super::task::{Task, TaskId};
+
+/// The objects of the tasks that somebody asked for. Cloning shares them: tasks are the
+/// machine's, not a CPU's.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tasks(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last number that a task got; the first one's is 0.
+    last: u32,
+    objects: FxHashMap<TaskId, Known>,
+}
+
+/// A task's object.
+#[derive(Debug, Clone)]
+struct Known {
+    object: KernelObject,
+    /// What the object was filled from.
+    task: Option<Task>,
+}
+
+/// Members of `struct cred` that hold a user's and a group's id.
+const USERS: [&str; 4] = ["uid", "euid", "suid", "fsuid"];
+const GROUPS: [&str; 4] = ["gid", "egid", "sgid", "fsgid"];
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for another task.
+    pub fn next_id(&self) -> TaskId {
+        let mut state = self.lock();
+        state.last += 1;
+        TaskId(state.last)
+    }
+
+    /// The object of a task, filled from it. One whose `task_struct` nobody defined has
+    /// an address only, if `or_opaque`.
+    pub fn object(
+        &self,
+        memory: &KernelMemory,
+        task: &Task,
+        or_opaque: bool,
+    ) -> Result<KernelObject, KernelError> {
+        let known = self.lock().objects.get(&task.id()).cloned();
+        let usable =
+            known.filter(|known| known.object.is_live() && (known.object.has_type() || or_opaque));
+        let mut known = match usable {
+            Some(known) => known,
+            None => Known {
+                object: match memory.make("struct task_struct") {
+                    Err(KernelError::NoType { .. }) if or_opaque => {
+                        memory.make_bytes("struct task_struct", &[])?
+                    }
+                    made => made?,
+                },
+                task: None,
+            },
+        };
+        if known.task.as_ref() != Some(task) {
+            if known.object.has_type() {
+                self.fill(memory, &known, task)?;
+            }
+            known.task = Some(task.clone());
+            self.lock().objects.insert(task.id(), known.clone());
+        }
+        Ok(known.object)
+    }
+
+    /// Brings the object of a task up to date, if there is one.
+    pub fn refresh(&self, memory: &KernelMemory, task: &Task) {
+        let known = self.lock().objects.contains_key(&task.id());
+        if known {
+            // What could go wrong went wrong when it was made.
+            let _ = self.object(memory, task, true);
+        }
+    }
+
+    /// The object of a task with this pid.
+    pub fn by_pid(&self, pid: u32) -> Option<KernelObject> {
+        let state = self.lock();
+        let mut found = state.objects.values().filter(|known| {
+            known.object.is_live() && known.task.as_ref().is_some_and(|task| task.pid() == pid)
+        });
+        found.next().map(|known| known.object.clone())
+    }
+
+    /// Writes what has changed since the object was filled last: what the test wrote
+    /// there itself stays.
+    fn fill(&self, memory: &KernelMemory, known: &Known, task: &Task) -> Result<(), KernelError> {
+        let (object, old) = (&known.object, known.task.as_ref());
+        let changed = |of: fn(&Task) -> u32| old.map(of) != Some(of(task));
+        if changed(Task::pid) {
+            put(object, "pid", task.pid())?;
+        }
+        if changed(Task::tgid) {
+            put(object, "tgid", task.tgid())?;
+        }
+        if old.map(Task::comm) != Some(task.comm()) {
+            put(object, "comm", task.comm())?;
+        }
+        for (names, id, of) in [
+            (USERS, task.uid(), Task::uid as fn(&Task) -> u32),
+            (GROUPS, task.gid(), Task::gid),
+        ] {
+            for name in names.iter().filter(|_| changed(of)) {
+                put(object, &format!("cred.{name}"), id)?;
+            }
+        }
+        if old.is_none()
+            && let Ok(cred) = object.get("cred")
+        {
+            put(object, "real_cred", cred)?;
+        }
+        if changed(Task::pid) || changed(Task::tgid) {
+            let leader = match task.pid() == task.tgid() {
+                true => object.clone(),
+                false => self.relative(memory, task.tgid())?,
+            };
+            put(object, "group_leader", &leader)?;
+        }
+        if changed(Task::ppid) {
+            let parent = self.relative(memory, task.ppid())?;
+            put(object, "real_parent", &parent)?;
+            put(object, "parent", &parent)?;
+        }
+        Ok(())
+    }
+
+    /// The object of a process: one of the tasks', or another.
+    fn relative(&self, memory: &KernelMemory, pid: u32) -> Result<KernelObject, KernelError> {
+        if let Some(there) = self.by_pid(pid) {
+            return Ok(there);
+        }
+        let object = memory.make("struct task_struct")?;
+        put(&object, "pid", pid)?;
+        put(&object, "tgid", pid)?;
+        put(&object, "group_leader", &object)?;
+        Ok(object)
+    }
+}
+
+/// Sets a field if the type has it: an object may define as little of `task_struct` as
+/// it reads.
+fn put(
+    object: &KernelObject,
+    path: &str,
+    value: impl Into<crate::vm::events::FieldValue>,
+) -> Result<(), KernelError> {
+    match object.clone().set(path, value) {
+        Ok(_) | Err(KernelError::Path { .. } | KernelError::Value { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,77 @@
+//! One test, all engines and kernels.
+
+use std::path::Path;
+
+use bpflab::harness::EngineKind;
+use bpflab::object::Target;
+use bpflab::{Object, Result, Vm};
+
+const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
+
+/// The object of an example. Those that look at registers are built for each machine.
+pub fn object(example: &str) -> Object {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/bpf");
+    let own = folder.join(format!("{example}.arm64.bpf.o"));
+    let path = if cfg!(target_arch = "aarch64") && own.exists() {
+        own
+    } else {
+        folder.join(format!("{example}.bpf.o"))
+    };
+    Object::open(path).expect("an object that is committed")
+}
+
+/// Runs a test of an example on each engine.
+pub fn on_every_engine(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
+    on_every_engine_with(example, |_| Ok(()), test);
+}
+
+/// The same, with changes to the object before it is loaded.
+pub fn on_every_engine_with(
+    example: &str,
+    change: impl Fn(&mut Object) -> Result<()>,
+    test: impl Fn(&mut Vm) -> Result<()>,
+) {
+    for engine in ENGINES {
+        // Machine code where this build makes it for the host.
+        let expected = match engine {
+            EngineKind::Jit => EngineKind::default(),
+            other => other,
+        };
+        for target in [Target::Own, Target::Auto] {
+            run(example, &change, &test, engine, expected, target);
+        }
+    }
+}
+
+/// Runs a test of an example that the verifier can't judge yet: on the checked
+/// interpreter, whatever engine is asked for.
+pub fn on_the_checked_engine(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
+    for target in [Target::Own, Target::Auto] {
+        let (asked, expected) = (EngineKind::default(), EngineKind::Checked);
+        run(example, &|_| Ok(()), &test, asked, expected, target);
+    }
+}
+
+fn run(
+    example: &str,
+    change: &impl Fn(&mut Object) -> Result<()>,
+    test: &impl Fn(&mut Vm) -> Result<()>,
+    engine: EngineKind,
+    expected: EngineKind,
+    target: Target,
+) {
+    // Shown where the test fails.
+    eprintln!("{example} on {engine}, for {target:?}");
+    let whole = || -> Result<()> {
+        let mut object = object(example);
+        object.set_target(target.clone());
+        change(&mut object)?;
+        let mut vm = Vm::new(object)?;
+        vm.set_engine(engine);
+        for program in vm.handles() {
+            assert_eq!(vm.engine_of_handle(program), expected);
+        }
+        test(&mut vm)
+    };
+    whole().unwrap_or_else(|error| panic!("{example} on {engine}, for {target:?}: {error}"));
+}

@@ -1,0 +1,192 @@
+//! Programs that call helpers one after the other and write down everything that they
+//! saw: what each call returned, the memory that they gave it, fields of the context.
+
+use std::sync::Arc;
+
+use bpflab::isa::assemble_with;
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::context::{Arch, layout};
+use bpflab::spec::{AttachType, MapType, ProgType};
+
+/// An argument of a helper, behind the context.
+#[derive(Debug, Clone)]
+pub enum Arg {
+    /// A number.
+    N(i64),
+    /// Memory that holds these bytes before the call; what it holds afterwards is written
+    /// down.
+    M(Vec<u8>),
+    /// The result of the previous call.
+    R,
+}
+
+impl From<i64> for Arg {
+    fn from(number: i64) -> Self {
+        Self::N(number)
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Arg {
+    fn from(bytes: [u8; N]) -> Self {
+        Self::M(bytes.to_vec())
+    }
+}
+
+/// Bytes that a program can write down.
+const ROOM: u32 = 1024;
+
+/// A program under construction.
+#[derive(Debug, Clone)]
+pub struct Snippet {
+    prog_type: ProgType,
+    attach: Option<AttachType>,
+    body: String,
+    at: u32,
+    labels: u32,
+}
+
+impl Snippet {
+    pub fn new(prog_type: ProgType) -> Self {
+        Self {
+            prog_type,
+            attach: None,
+            body: String::new(),
+            at: 0,
+            labels: 0,
+        }
+    }
+
+    pub fn attached(mut self, to: AttachType) -> Self {
+        self.attach = Some(to);
+        self
+    }
+
+    fn line(mut self, line: impl AsRef<str>) -> Self {
+        self.body += line.as_ref();
+        self.body.push('\n');
+        self
+    }
+
+    fn keep(mut self, register: &str, size: u32) -> Self {
+        let at = self.at;
+        self.at += 8;
+        assert!(self.at <= ROOM, "the snippet writes down too much");
+        self.line(format!("*(u{} *)(r7 + {at}) = {register}", size * 8))
+    }
+
+    /// Calls a helper on the context.
+    pub fn call<const N: usize>(self, helper: &str, args: [Arg; N]) -> Self {
+        self.call_on("r6", helper, args)
+    }
+
+    /// Calls a helper with this first argument; the others follow.
+    pub fn call_on<const N: usize>(mut self, first: &str, helper: &str, args: [Arg; N]) -> Self {
+        let mut memory = Vec::new();
+        let mut below = 16;
+        self = self.line("r8 = r0");
+        for (number, arg) in args.iter().enumerate() {
+            let register = number + 2;
+            match arg {
+                Arg::N(value) => self = self.line(format!("r{register} = {value} ll")),
+                Arg::R => self = self.line(format!("r{register} = r8")),
+                Arg::M(bytes) => {
+                    below += bytes.len().next_multiple_of(8);
+                    for (word, at) in bytes.chunks(8).zip((0..).step_by(8)) {
+                        let mut value = [0; 8];
+                        value[..word.len()].copy_from_slice(word);
+                        let value = i64::from_le_bytes(value);
+                        self = self.line(format!("r0 = {value} ll"));
+                        self = self.line(format!("*(u64 *)(r10 - {}) = r0", below - at));
+                    }
+                    memory.push((below, bytes.len()));
+                }
+            }
+        }
+        let mut below = 16;
+        for (number, arg) in args.iter().enumerate() {
+            if let Arg::M(bytes) = arg {
+                below += bytes.len().next_multiple_of(8);
+                self = self.line(format!("r{0} = r10\nr{0} += -{below}", number + 2));
+            }
+        }
+        self = self.line(format!("r1 = {first}\ncall {helper}"));
+        self = self.keep("r0", 8);
+        for (below, len) in memory {
+            for at in (0..len).step_by(8) {
+                self = self.line(format!("r1 = *(u64 *)(r10 - {})", below - at));
+                self = self.keep("r1", 8);
+            }
+        }
+        self
+    }
+
+    /// Writes down a field of the context, or a part of it.
+    pub fn see(self, fields: &[&str]) -> Self {
+        let layout = layout(self.prog_type.info().context, Arch::HOST).unwrap();
+        fields.iter().fold(self, |snippet, name| {
+            let (offset, size) = layout
+                .find(name)
+                .unwrap_or_else(|| panic!("no field {name}"));
+            snippet.load(offset, size.min(8))
+        })
+    }
+
+    /// Writes down what a load of the context gives.
+    pub fn load(self, offset: u32, size: u32) -> Self {
+        self.line(format!("r1 = *(u{} *)(r6 + {offset})", size * 8))
+            .keep("r1", 8)
+    }
+
+    /// Stores into the context.
+    pub fn set(self, field: &str, value: i64) -> Self {
+        let layout = layout(self.prog_type.info().context, Arch::HOST).unwrap();
+        let (offset, size) = layout.find(field).unwrap();
+        self.line(format!(
+            "r1 = {value} ll\n*(u{} *)(r6 + {offset}) = r1",
+            size * 8
+        ))
+    }
+
+    /// Writes down these bytes of the packet, read through the context's pointers, if it
+    /// has so many.
+    pub fn packet(mut self, len: u32) -> Self {
+        let layout = layout(self.prog_type.info().context, Arch::HOST).unwrap();
+        let pointer = |name| {
+            let (offset, size) = layout.find(name).unwrap();
+            format!("*(u{} *)(r6 + {offset})", size * 8)
+        };
+        self.labels += 1;
+        let label = format!("short{}", self.labels);
+        self = self.line(format!(
+            "r1 = {}\nr2 = {}\nr3 = r1\nr3 += {len}\nif r3 > r2 goto {label}",
+            pointer("data"),
+            pointer("data_end"),
+        ));
+        for at in (0..len).step_by(8) {
+            self = self.line(format!("r3 = *(u64 *)(r1 + {at})")).keep("r3", 8);
+        }
+        self.line(format!("{label}:"))
+    }
+
+    /// Lines of assembly as they are: r6 is the context, r7 the notes.
+    pub fn asm(self, lines: &str) -> Self {
+        self.line(lines)
+    }
+
+    /// The program: it returns `retval`.
+    pub fn build(&self, retval: i32) -> Arc<Program> {
+        let text = format!(
+            "r6 = r1\n*(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[idx:0]\n\
+             call bpf_map_lookup_elem\nif r0 == 0 goto out\nr7 = r0\n{}out: r0 = {retval}\nexit\n",
+            self.body
+        );
+        let mut program = Program::new("snippet", self.prog_type, Vec::new());
+        program.maps = [MapDef::new("notes", MapType::Array, 4, ROOM, 1)].into();
+        program.license = "GPL".into();
+        program.expected_attach_type = self.attach;
+        let assembly =
+            assemble_with(&text, &program).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        program.insns = assembly.slots;
+        Arc::new(program)
+    }
+}

@@ -1,0 +1,351 @@
+//! Networking helpers answer as the running kernel does: the same program on the same
+//! packet, through `BPF_PROG_TEST_RUN` there and on each engine here, has the same return
+//! value, the same packet afterwards, and has written down the same results, memory and
+//! context fields. Skipped where no program can be loaded.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "kernel/here.rs"]
+mod here;
+#[path = "net/snippet.rs"]
+mod snippet;
+
+use bpflab::compare::{Answer, Engine, Kernel, Ours, Subject, difference};
+use bpflab::harness::EngineKind;
+use bpflab::spec::ProgType;
+use bpflab::vm::events::{Checksum, Event};
+
+use ProgType::{CgroupSkb, LwtXmit, SchedCls, SocketFilter, Xdp};
+use snippet::{Arg, Snippet};
+
+/// An Ethernet frame with an IPv4 header and TCP behind it, 64 bytes in all.
+fn ipv4() -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    bytes.extend([0x45, 2, 0, 50, 0x12, 0x34, 0, 0, 64, 6, 0x54, 0x8e]);
+    bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.extend([
+        0, 80, 3, 231, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 1, 0, 0xab, 0xcd, 0, 0,
+    ]);
+    bytes.extend(54..64);
+    bytes
+}
+
+/// The same with IPv6, 80 bytes in all.
+fn ipv6() -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd];
+    bytes.extend([0x60, 0x10, 0, 0, 0, 26, 17, 64]);
+    bytes.extend(1..=32);
+    bytes.extend([0, 53, 3, 231, 0, 26, 0xab, 0xcd]);
+    bytes.extend(62..80);
+    bytes
+}
+
+/// IPv4 behind a tag.
+fn tagged() -> Vec<u8> {
+    let mut bytes = ipv4();
+    bytes.splice(12..12, [0x81, 0, 0x20, 5]);
+    bytes
+}
+
+/// IPv4 behind two tags.
+fn twice_tagged() -> Vec<u8> {
+    let mut bytes = tagged();
+    bytes.splice(12..12, [0x88, 0xa8, 0x30, 7]);
+    bytes
+}
+
+fn n(number: i64) -> Arg {
+    Arg::N(number)
+}
+
+fn m(len: usize) -> Arg {
+    Arg::M(vec![0; len])
+}
+
+/// Fields that helpers change.
+const CHANGING: &[&str] = &[
+    "len",
+    "pkt_type",
+    "protocol",
+    "vlan_present",
+    "vlan_tci",
+    "vlan_proto",
+    "gso_segs",
+    "gso_size",
+];
+
+/// Runs a program on a packet everywhere.
+#[track_caller]
+fn same(name: &str, snippet: &Snippet, event: &Event) {
+    let subject = Subject::new(snippet.build(1), event.clone());
+    let answers: Vec<Answer> = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit]
+        .map(|kind| {
+            Ours::new(kind)
+                .run(&subject)
+                .unwrap_or_else(|error| panic!("{name}: {error}"))
+        })
+        .into();
+    for answer in &answers[1..] {
+        if let Some(difference) = difference(&answers[0], answer) {
+            panic!("{name}: between engines: {difference}");
+        }
+    }
+    let details = answers[0].details.as_ref().unwrap();
+    assert_eq!(details.fault, None, "{name}");
+    let kernel = Kernel
+        .run(&subject)
+        .unwrap_or_else(|error| panic!("{name}: in the kernel: {error}"));
+    if let Some(difference) = difference(&answers[0], &kernel) {
+        let difference: String = difference.to_string().chars().take(4000).collect();
+        panic!("{name}: here and in the kernel: {difference}");
+    }
+}
+
+fn tc() -> Snippet {
+    Snippet::new(SchedCls)
+}
+
+#[test]
+fn packets_change_their_shape() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let gso = |event: Event| {
+        event
+            .set("gso_size", 1000)
+            .unwrap()
+            .set("gso_segs", 3)
+            .unwrap()
+    };
+    let packets = [
+        ("IPv4", Event::packet(ipv4())),
+        ("IPv6", Event::packet(ipv6())),
+        ("tagged", Event::packet(tagged())),
+        ("IPv4 of several", gso(Event::packet(ipv4()))),
+    ];
+    for (packet, event) in &packets {
+        for (len, flags) in [
+            (60, 0),
+            (100, 0),
+            (14, 0),
+            (13, 0),
+            (0, 0),
+            (5000, 0),
+            (17000, 0),
+            (70, 1),
+        ] {
+            let snippet = tc()
+                .call("bpf_skb_change_tail", [n(len), n(flags)])
+                .see(CHANGING)
+                .packet(56);
+            same(
+                &format!("change_tail {len} {flags} {packet}"),
+                &snippet,
+                event,
+            );
+            let snippet = tc()
+                .call("bpf_skb_change_head", [n(len), n(flags)])
+                .see(CHANGING)
+                .packet(56);
+            if len <= 100 {
+                same(
+                    &format!("change_head {len} {flags} {packet}"),
+                    &snippet,
+                    event,
+                );
+            }
+        }
+        for (protocol, flags) in [(0xdd86, 0), (0x0008, 0), (0x0608, 0), (0xdd86, 1)] {
+            let snippet = tc()
+                .call("bpf_skb_change_proto", [n(protocol), n(flags)])
+                .see(CHANGING)
+                .packet(56);
+            same(
+                &format!("change_proto {protocol:x} {flags} {packet}"),
+                &snippet,
+                event,
+            );
+        }
+        for kind in [0, 1, 2, 3, 4, 7, -1] {
+            let snippet = tc().call("bpf_skb_change_type", [n(kind)]).see(CHANGING);
+            same(&format!("change_type {kind} {packet}"), &snippet, event);
+        }
+    }
+}
+
+#[test]
+fn room_is_adjusted() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let flags = [
+        0,
+        1,
+        1 << 1,
+        1 << 2,
+        3 << 1,
+        1 << 1 | 1 << 3,
+        1 << 2 | 1 << 4,
+        1 << 1 | 3 << 3,
+        1 << 5,
+        1 << 1 | 1 << 6 | 14 << 56,
+        1 << 1 | 1 << 6 | 13 << 56,
+        1 << 2 | 60 << 56,
+        1 << 7,
+        1 << 8,
+        3 << 7,
+        1 << 9,
+    ];
+    for (packet, bytes) in [("IPv4", ipv4()), ("IPv6", ipv6()), ("tagged", tagged())] {
+        let event = Event::packet(bytes);
+        for difference in [0, 8, 20, 40, 50, 4095, 4096, -8, -20, -30, -31, -40, -4096] {
+            for mode in [0, 1, 2] {
+                for flags in flags {
+                    let snippet = tc()
+                        .call("bpf_skb_adjust_room", [n(difference), n(mode), n(flags)])
+                        .see(CHANGING)
+                        .packet(48);
+                    // Where the kernel gives a packet a new head, it takes a transport
+                    // header that nobody set for one that is, somewhere.
+                    let again = match difference {
+                        ..=50 => snippet
+                            .call("bpf_skb_adjust_room", [n(difference), n(mode), n(flags)])
+                            .call("bpf_skb_change_tail", [n(40), n(0)])
+                            .see(CHANGING),
+                        _ => snippet,
+                    };
+                    let name = format!("adjust_room {difference} {mode} {flags:x} {packet}");
+                    same(&name, &again, &event);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tags_are_pushed_and_popped() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let packets = [
+        ("IPv4", ipv4()),
+        ("tagged", tagged()),
+        ("twice tagged", twice_tagged()),
+        ("short", vec![0; 14]),
+    ];
+    let push = |snippet: Snippet, protocol, tci| {
+        snippet
+            .call("bpf_skb_vlan_push", [n(protocol), n(tci)])
+            .see(CHANGING)
+    };
+    let pop = |snippet: Snippet| snippet.call("bpf_skb_vlan_pop", []).see(CHANGING);
+    for (packet, bytes) in &packets {
+        let event = Event::packet(bytes.clone());
+        let same = |name: &str, snippet: Snippet| {
+            let snippet = snippet.packet(16).packet(24);
+            same(&format!("{name} {packet}"), &snippet, &event);
+        };
+        same("push", push(tc(), 0x0081, 0x2007));
+        same("push any", push(tc(), 0x1234, 0x12345));
+        same("push 2", push(push(tc(), 0x0081, 1), 0xa888, 2));
+        same(
+            "push 3",
+            push(push(push(tc(), 0x0081, 1), 0xa888, 2), 0x0081, 3),
+        );
+        same("pop", pop(tc()));
+        same("pop 2", pop(pop(tc())));
+        same("pop 3", pop(pop(pop(tc()))));
+        same("push pop", pop(push(tc(), 0x0081, 5)));
+        same("push 2 pop", pop(push(push(tc(), 0x0081, 1), 0xa888, 2)));
+        same("pop push 2", push(push(pop(tc()), 0x0081, 1), 0xa888, 2));
+    }
+}
+
+#[test]
+fn checksums_are_kept() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let word: Arg = [0x12, 0x34, 0x56, 0x78].into();
+    for checksum in [Checksum::None, Checksum::Complete(None)] {
+        let event = Event::packet(ipv4()).with(|kern| kern.checksum = checksum);
+        let same = |name: &str, snippet: Snippet| {
+            same(&format!("{name} {checksum:?}"), &snippet, &event);
+        };
+        for level in 0..5 {
+            let ask = |snippet: Snippet, what| snippet.call("bpf_csum_level", [n(what)]);
+            same("csum_level", ask(ask(ask(tc(), 1), level), 0));
+            same("csum_level twice", ask(ask(ask(ask(tc(), 1), 1), level), 0));
+        }
+        let update = tc().call("bpf_csum_update", [n(0)]);
+        same("csum_update", update);
+        for offset in [20, 21, 40] {
+            let store = tc().call("bpf_skb_store_bytes", [n(offset), word.clone(), n(4), n(1)]);
+            same("store", store.packet(56));
+        }
+        // The sum is right again where the header's checksum takes the change back.
+        let replace = tc()
+            .call(
+                "bpf_skb_store_bytes",
+                [n(26), [11, 0, 0, 7].into(), n(4), n(0)],
+            )
+            .call(
+                "bpf_l3_csum_replace",
+                [n(24), n(0x0100_000a), n(0x0700_000b), n(4)],
+            )
+            .call(
+                "bpf_l4_csum_replace",
+                [n(50), n(0x0100_000a), n(0x0700_000b), n(0x14)],
+            );
+        same("address", replace.packet(56));
+        same(
+            "head",
+            tc().call("bpf_skb_adjust_room", [n(20), n(0), n(0)])
+                .packet(56),
+        );
+        same(
+            "shrink",
+            tc().call("bpf_skb_adjust_room", [n(-8), n(0), n(0)])
+                .packet(40),
+        );
+        same("ecn", tc().call("bpf_skb_ecn_set_ce", []).packet(40));
+    }
+    let odd = Event::packet(ipv6()).with(|kern| kern.checksum = Checksum::Complete(None));
+    same(
+        "ecn v6",
+        &tc().call("bpf_skb_ecn_set_ce", []).packet(40),
+        &odd,
+    );
+    let difference = 0x0ff0_1234;
+    let moved = tc().call("bpf_l4_csum_replace", [n(60), n(0), n(difference), n(0x90)]);
+    same("by difference v6", &moved, &Event::packet(ipv6()));
+}
+
+#[test]
+fn what_is_known_beside_the_packet() {
+    if here::kernel().is_none() {
+        return;
+    }
+    for (packet, bytes) in [("IPv4", ipv4()), ("IPv6", ipv6()), ("other", vec![0; 40])] {
+        let event = Event::packet(bytes);
+        let same =
+            |name: &str, snippet: Snippet| same(&format!("{name} {packet}"), &snippet, &event);
+        for (time, clock) in [(5, 0), (0, 0), (5, 1), (0, 1), (5, 2), (0, 2), (5, 3)] {
+            let snippet = tc()
+                .call("bpf_skb_set_tstamp", [n(time), n(clock)])
+                .see(&["tstamp", "tstamp_type"]);
+            same("set_tstamp", snippet);
+        }
+        same("get_route_realm", tc().call("bpf_get_route_realm", []));
+        same(
+            "ecn",
+            tc().call("bpf_skb_ecn_set_ce", [])
+                .call("bpf_skb_ecn_set_ce", [])
+                .packet(32),
+        );
+    }
+    for prog_type in [CgroupSkb, SocketFilter, LwtXmit, Xdp] {
+        let _ = prog_type;
+    }
+    let _ = m(8);
+}
