@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::attach::Site;
+use super::attach::{Guards, Sessions, Site};
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
-use super::events::Placed;
+use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
@@ -22,8 +22,7 @@ use super::maps::{Kind, Map, Record};
 use super::memory::{
     AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
 };
-use super::nesting::Nesting;
-use super::outcome::Output;
+use super::outcome::{Nested, Outcome, Output};
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -66,6 +65,27 @@ pub struct Machine {
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
+}
+
+/// Who can fire an event on a machine in the middle of a run.
+pub trait Fire: Send + Sync {
+    /// Runs the programs that are attached where the event happens.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
+}
+
+/// What a CPU keeps of attached programs while they run.
+#[derive(Default)]
+pub(super) struct Nesting {
+    pub guards: Guards,
+    pub sessions: Sessions,
+    /// Who fires events meanwhile.
+    pub firing: Option<Arc<dyn Fire>>,
+    /// What came of such events, until it is collected.
+    pub nested: Vec<Nested>,
 }
 
 /// A map that a machine can't take.

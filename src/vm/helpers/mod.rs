@@ -18,6 +18,7 @@ mod net;
 mod output;
 pub(super) mod packet;
 mod per_cpu;
+mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
@@ -30,6 +31,7 @@ mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
+mod tracing;
 mod user_ringbuf;
 mod xdp;
 
