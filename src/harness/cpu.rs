@@ -1,6 +1,7 @@
 //! Other CPUs of a machine, for other threads.
 
 use super::error::Result;
+use super::layouts::Layouts;
 use super::vm::Vm;
 use crate::interp::Checked;
 
@@ -54,6 +55,7 @@ impl Vm {
             declared: self.declared.clone(),
             shared: self.shared.clone(),
             kernel_btf: self.kernel_btf.clone(),
+            layouts: Layouts::default(),
             budget: self.budget,
             passes: self.passes,
             threaded: self.threaded,

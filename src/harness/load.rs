@@ -125,6 +125,7 @@ impl Vm {
             .map(|def| self.load_map(def, btf))
             .collect::<Result<Vec<_>>>()?;
         self.share_types(programs.iter().map(Arc::as_ref));
+        self.layouts.clear();
         if self.kernel_btf.is_none() {
             self.kernel_btf = programs
                 .iter()

@@ -17,6 +17,7 @@ mod inject;
 mod input;
 mod interrupt;
 mod kernel;
+mod layouts;
 mod load;
 mod map;
 mod oracle;

@@ -6,6 +6,7 @@ use super::attach_point::Attached;
 use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use super::interrupt::Interrupts;
+use super::layouts::Layouts;
 use super::stage::engine_of;
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
@@ -55,6 +56,8 @@ pub struct Vm {
     pub(super) shared: Vec<(Sharing, MapHandle)>,
     /// Types of the kernel that events are laid out by.
     pub(super) kernel_btf: Option<Btf>,
+    /// What was found there.
+    pub(super) layouts: Layouts,
     pub(super) budget: Budget,
     /// How programs are made ready from now on.
     pub(super) passes: Passes,
@@ -85,6 +88,7 @@ impl Vm {
             declared: Vec::new(),
             shared: Vec::new(),
             kernel_btf: None,
+            layouts: Layouts::default(),
             budget: Budget::default(),
             passes: Passes::default(),
             threaded: true,
@@ -184,6 +188,7 @@ impl Vm {
         let kernel = self.machine.world.kernel_memory();
         kernel.set_kernel_types(btf.clone());
         self.kernel_btf = Some(btf);
+        self.layouts.clear();
         self
     }
 
