@@ -205,6 +205,11 @@ impl Vm {
         };
         for entry in &def.initial {
             match (entry, map.kind()) {
+                // The object's global variables in the arena.
+                (Initial::Bytes { value, .. }, Kind::Arena(arena)) => {
+                    let start = arena.user_start();
+                    arena.write_memory(start, value).map_err(failed)?;
+                }
                 (Initial::Bytes { key, value }, _) => {
                     let mut whole = value.to_vec();
                     whole.resize(map.user_value_size(), 0);
@@ -226,7 +231,10 @@ impl Vm {
                     let program = self.program_handle(name)?;
                     array.set(*index, program).map_err(failed)?;
                 }
-                // A struct_ops value names its programs; nothing runs through it here.
+                (Initial::Program { index, name }, Kind::StructOps(table)) => {
+                    let program = self.program_handle(name)?;
+                    self.set_function(table, *index, program).map_err(failed)?;
+                }
                 _ => {}
             }
         }

@@ -20,6 +20,7 @@ mod kernel;
 mod layouts;
 mod load;
 mod map;
+mod map_objects;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;

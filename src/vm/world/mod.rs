@@ -2,13 +2,19 @@
 //! kernel's. All of it is set by the test and, unless it is, always the same.
 
 mod clock;
+mod files;
 mod net;
+mod processes;
 mod random;
 mod task;
 mod tasks;
 mod user;
 
+use std::ops::Range;
+
 use super::kernel::{KernelError, KernelMemory, KernelObject};
+use files::Files;
+use processes::Processes;
 use tasks::Tasks;
 
 pub use clock::Clock;
@@ -19,6 +25,8 @@ pub use net::{
 pub use random::Random;
 pub use task::Task;
 pub use user::UserMemory;
+
+pub(super) use files::path_of;
 
 pub(in crate::vm) use net::{AF_INET, AF_INET6, TCP, UDP, bytes_of};
 
@@ -31,6 +39,8 @@ pub struct World {
     user: UserMemory,
     kernel: KernelMemory,
     tasks: Tasks,
+    files: Files,
+    processes: Processes,
     net: Net,
     cpu: u32,
     cpus: u32,
@@ -46,6 +56,8 @@ impl Default for World {
             user: UserMemory::default(),
             kernel: KernelMemory::default(),
             tasks: Tasks::default(),
+            files: Files::default(),
+            processes: Processes::default(),
             net: Net::default(),
             cpu: 0,
             cpus: 4,
@@ -114,6 +126,63 @@ impl World {
         self.tasks.object(&self.kernel, task, false)
     }
 
+    /// The `struct pt_regs` with which the current task entered the kernel, zeroed at
+    /// first: `bpf_task_pt_regs`.
+    ///
+    /// # Errors
+    /// [`KernelError::Full`].
+    pub fn current_regs(&self) -> Result<KernelObject, KernelError> {
+        self.regs_of(self.task_address()?)
+    }
+
+    /// The same of the task at an address.
+    pub(super) fn regs_of(&self, task: u64) -> Result<KernelObject, KernelError> {
+        self.processes.registers(&self.kernel, task)
+    }
+
+    /// Says that the current task's process has an area of memory at these user
+    /// addresses, of a file or of none: a `struct vm_area_struct`, which `bpf_find_vma`
+    /// finds.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] where nothing defines the struct, or that of files.
+    pub fn map_vma(
+        &mut self,
+        at: Range<u64>,
+        file: Option<&str>,
+    ) -> Result<KernelObject, KernelError> {
+        let area = self.kernel("struct vm_area_struct")?;
+        area.set_if_there("vm_start", at.start)?;
+        area.set_if_there("vm_end", at.end)?;
+        if let Some(file) = file {
+            area.set_if_there("vm_file", &self.file(file)?)?;
+        }
+        self.processes.add(self.task.tgid(), at, area.clone());
+        Ok(area)
+    }
+
+    /// The area of a process that an address lies in.
+    pub(super) fn area_of(&self, tgid: u32, address: u64) -> Option<KernelObject> {
+        self.processes.area(tgid, address)
+    }
+
+    /// A `struct path` that leads to a file, with the dentries and inodes on the way:
+    /// what `bpf_d_path` takes.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] where nothing defines these structs.
+    pub fn path(&self, path: &str) -> Result<KernelObject, KernelError> {
+        self.files.path(&self.kernel, path)
+    }
+
+    /// A `struct file` that is open at a path.
+    ///
+    /// # Errors
+    /// As of [`path`](Self::path).
+    pub fn file(&self, path: &str) -> Result<KernelObject, KernelError> {
+        self.files.file(&self.kernel, path)
+    }
+
     /// What `bpf_get_current_task` returns. A task whose struct nobody defines has an
     /// address only.
     pub(super) fn task_address(&self) -> Result<u64, KernelError> {
@@ -170,6 +239,18 @@ impl World {
         self.kernel.variable_of(name, type_name)
     }
 
+    /// A CPU's instance of a per-CPU variable (`runqueues`).
+    ///
+    /// # Errors
+    /// [`KernelError::NoVariable`], [`KernelError::NoCpu`].
+    pub fn per_cpu(&self, name: &str, cpu: u32) -> Result<KernelObject, KernelError> {
+        if cpu >= self.cpus {
+            let cpus = self.cpus;
+            return Err(KernelError::NoCpu { cpu, cpus });
+        }
+        self.kernel.per_cpu(name, cpu)
+    }
+
     /// All of the kernel's memory. The CPUs of a machine share it; so do clones of a
     /// world.
     #[must_use]
@@ -197,6 +278,23 @@ impl World {
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);
         self.user.add(&bytes)
+    }
+
+    /// Copies an object of the kernel into user memory and returns its address: a struct
+    /// that a program reads from user space is made as one of the kernel's.
+    ///
+    /// ```no_run
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// let world = vm.world();
+    /// let name = world.user_cstr("/etc/passwd");
+    /// let how = world.kernel("struct open_how")?.set("flags", 1)?;
+    /// let address = world.user_copy(&how);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn user_copy(&mut self, object: &KernelObject) -> u64 {
+        self.user.add(&object.bytes())
     }
 
     /// The CPU that the next event fires on; below [`cpus`](Self::cpus).
