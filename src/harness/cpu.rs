@@ -54,6 +54,7 @@ impl Vm {
             interrupts: self.interrupts.copied(),
             declared: self.declared.clone(),
             shared: self.shared.clone(),
+            map_types: self.map_types.clone(),
             kernel_btf: self.kernel_btf.clone(),
             layouts: Layouts::default(),
             budget: self.budget,

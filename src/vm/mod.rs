@@ -33,4 +33,4 @@ pub use nesting::{Fire, Suspended};
 pub(crate) use outcome::Sample;
 pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use redirect::{Redirect, RedirectTarget};
-pub use world::{Clock, Random, Task, UserMemory, World};
+pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};

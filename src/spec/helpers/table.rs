@@ -95,7 +95,7 @@ macro_rules! for_each_helper {
             26 skb_load_bytes = skb::load_bytes, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [LWT TC SOCKET_FILTER CGROUP_SKB SK_SKB SK_REUSEPORT FLOW_DISSECTOR]; }
-            27 get_stackid = none, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
+            27 get_stackid = stack::get_stackid, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer,
                     [GPL_ONLY] for [RAW_TP KPROBE TRACEPOINT BTF_TRACING LSM SYSCALL];
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [PERF_EVENT]; }
@@ -190,7 +190,7 @@ macro_rules! for_each_helper {
             66 skb_get_xfrm_state = none,
                 "long " "struct sk_buff *skb, u32 index, struct bpf_xfrm_state *xfrm_state, u32 size, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC]; }
-            67 get_stack = none, "long " "void *ctx, void *buf, u32 size, u64 flags" [] {
+            67 get_stack = stack::get_stack, "long " "void *ctx, void *buf, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [TRACING]; }
             68 skb_load_bytes_relative = skb::load_bytes_relative, "long " "const void *skb, u32 offset, void *to, u32 len, u32 start_header" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer,
@@ -391,7 +391,7 @@ macro_rules! for_each_helper {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(udp6_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            141 get_task_stack = none, "long " "struct task_struct *task, void *buf, u32 size, u64 flags" [] {
+            141 get_task_stack = stack::get_task_stack, "long " "struct task_struct *task, void *buf, u32 size, u64 flags" [] {
                 (PtrToBtfId(task_struct), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
             142 load_hdr_opt = none, "long " "struct bpf_sock_ops *skops, void *searchby_res, u32 len, u64 flags" [] {

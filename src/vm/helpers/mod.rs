@@ -24,6 +24,7 @@ mod redirect;
 pub(super) mod skb;
 mod socket;
 mod sockmap;
+mod stack;
 mod storage;
 mod string;
 mod task;

@@ -6,6 +6,7 @@ mod files;
 mod net;
 mod processes;
 mod random;
+mod symbols;
 mod task;
 mod tasks;
 mod user;
@@ -15,6 +16,7 @@ use std::ops::Range;
 use super::kernel::{KernelError, KernelMemory, KernelObject};
 use files::Files;
 use processes::Processes;
+use symbols::Mappings;
 use tasks::Tasks;
 
 pub use clock::Clock;
@@ -23,6 +25,7 @@ pub use net::{
     SocketState, Wanted,
 };
 pub use random::Random;
+pub use symbols::{BuildId, Symbol, Symbols};
 pub use task::Task;
 pub use user::UserMemory;
 
@@ -42,6 +45,8 @@ pub struct World {
     files: Files,
     processes: Processes,
     net: Net,
+    symbols: Symbols,
+    mappings: Mappings,
     cpu: u32,
     cpus: u32,
     numa_node: u32,
@@ -59,6 +64,8 @@ impl Default for World {
             files: Files::default(),
             processes: Processes::default(),
             net: Net::default(),
+            symbols: Symbols::default(),
+            mappings: Mappings::default(),
             cpu: 0,
             cpus: 4,
             numa_node: 0,
@@ -81,6 +88,11 @@ impl World {
     /// The task that runs when an event fires.
     pub fn task(&mut self) -> &mut Task {
         &mut self.task
+    }
+
+    /// The same, to be looked at.
+    pub(super) const fn task_now(&self) -> &Task {
+        &self.task
     }
 
     /// Another task, a child of init's like the first one, to be
@@ -181,6 +193,62 @@ impl World {
     /// As of [`path`](Self::path).
     pub fn file(&self, path: &str) -> Result<KernelObject, KernelError> {
         self.files.file(&self.kernel, path)
+    }
+
+    /// The task whose `task_struct` is at an address, where the world knows one.
+    pub(super) fn task_at(&self, address: u64) -> Option<Task> {
+        self.tasks.at(address)
+    }
+
+    /// Sets the current task's stack in the kernel: addresses of code, the innermost
+    /// function's first ([`Task::set_kernel_stack`]).
+    pub fn set_kernel_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
+        self.task.set_kernel_stack(stack);
+        self
+    }
+
+    /// Sets the current task's stack in user space ([`Task::set_user_stack`]).
+    pub fn set_user_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
+        self.task.set_user_stack(stack);
+        self
+    }
+
+    /// Says what the kernel has at an address, as a line of `/proc/kallsyms` does:
+    /// `%ps`, `%pS` and `%pB` print it, and so do reports.
+    ///
+    /// ```
+    /// use bpflab::vm::World;
+    ///
+    /// let mut world = World::default();
+    /// world.symbol(0xffff_ffff_8120_0000, "vfs_read");
+    /// let symbols = world.symbols();
+    /// assert_eq!(symbols.describe(0xffff_ffff_8120_001c), "vfs_read+0x1c/0x1000");
+    /// ```
+    pub fn symbol(&mut self, address: u64, name: &str) -> &mut Self {
+        self.symbols.insert(address, name);
+        // Programs may ask for it by name; if the name has another address already,
+        // they go on with that.
+        let _ = self.kernel.place_symbol(name, address);
+        self
+    }
+
+    /// The names of the kernel's addresses.
+    #[must_use]
+    pub const fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Says which file the current task has at these user addresses, from an offset of
+    /// the file on: stacks of build ids have it (`BPF_F_USER_BUILD_ID`). Of the id 20
+    /// bytes count.
+    pub fn map_file(&mut self, at: Range<u64>, file_offset: u64, build_id: &[u8]) -> &mut Self {
+        self.mappings.insert(at, file_offset, build_id);
+        self
+    }
+
+    /// The place in a file that a user address is.
+    pub(super) fn build_id(&self, address: u64) -> Option<BuildId> {
+        self.mappings.find(address)
     }
 
     /// What `bpf_get_current_task` returns. A task whose struct nobody defines has an

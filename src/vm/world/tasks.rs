@@ -94,6 +94,16 @@ impl Tasks {
         found.next().map(|known| known.object.clone())
     }
 
+    /// The task whose object is at an address, as it was when the object was filled.
+    pub fn at(&self, address: u64) -> Option<Task> {
+        let state = self.lock();
+        let mut found = state
+            .objects
+            .values()
+            .filter(|known| known.object.is_live() && known.object.address() == address);
+        found.next().and_then(|known| known.task.clone())
+    }
+
     /// Writes what has changed since the object was filled last: what the test wrote
     /// there itself stays.
     fn fill(&self, memory: &KernelMemory, known: &Known, task: &Task) -> Result<(), KernelError> {
