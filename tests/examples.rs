@@ -22,6 +22,10 @@ mod func_counts;
 mod func_latency;
 #[path = "examples/lo_filter.rs"]
 mod lo_filter;
+#[path = "examples/one_liners.rs"]
+mod one_liners;
+#[path = "examples/profile.rs"]
+mod profile;
 #[path = "examples/runqlat.rs"]
 mod runqlat;
 #[path = "examples/softirqs.rs"]

@@ -102,13 +102,10 @@ impl<'p> AttachTarget<'p> {
     }
 
     fn in_kernel(program: &'p Program, sleepable: bool) -> Checked<Self> {
-        // An object's own BTF stands in for a kernel's, but does not know what is there.
-        let own = program.btf.as_ref();
-        let kernel = program.kernel_btf.as_ref();
-        let kernel = kernel.filter(|kernel| !own.is_some_and(|own| own.same(kernel)));
         let id = match (program.attach_btf_id, &program.attach_target) {
             (Some(id), _) => Some(id),
-            (None, Some(_)) if kernel.is_none() => None,
+            // There was no kernel in which the name could be looked for.
+            (None, Some(_)) if program.kernel_types().is_none() => None,
             (None, _) => reject!(EINVAL, "Tracing programs must provide btf_id"),
         };
         let Some((id, btf)) = id.zip(program.kernel_btf.as_ref()) else {
