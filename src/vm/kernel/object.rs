@@ -314,7 +314,6 @@ impl KernelObject {
     /// now on. A program that still has one of them reads nothing there, as the kernel's
     /// fault-tolerant loads do, and the outcome says so; no other object gets them.
     /// False where it was freed already.
-    #[must_use = "false: it was freed already"]
     pub fn free(&self) -> bool {
         self.heap.blocks.free(&self.block)
     }
