@@ -25,7 +25,7 @@ impl MapView<'_> {
 
     /// Whether an owner is an object of the kernel that was freed.
     fn is_freed(&self, owner: u64) -> bool {
-        self.machine.is_freed(owner)
+        self.machine.space.is_freed(owner)
     }
 
     /// The value that belongs to an object; `None` where it has none, or was freed.

@@ -1,6 +1,7 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+mod arenas;
 pub mod attach;
 mod cpus;
 pub mod deferred;

@@ -12,6 +12,7 @@ mod control;
 mod dynptr;
 mod environment;
 mod format;
+mod kptr;
 mod maps;
 mod net;
 mod output;

@@ -30,7 +30,7 @@ fn owner(call: &Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, HelperP
     if owner.cast_signed() >= 0 {
         return Err(call.wrong(2, "an object of the kernel"));
     }
-    if call.machine.is_freed(owner) {
+    if call.machine.space.is_freed(owner) {
         // Whether there was any does not matter.
         let _ = storage.remove(owner);
         return Ok(None);
