@@ -186,6 +186,8 @@ impl Vm {
             None => maps::create(def, cpus)?,
         };
         let handle = self.machine.add_map(map)?;
+        self.map_types.resize(handle.index(), None);
+        self.map_types.push(btf.cloned());
         if let Some(sharing) = sharing {
             self.shared.push((sharing, handle));
         }

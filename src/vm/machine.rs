@@ -16,12 +16,14 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
+use super::kernel::KernelError;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::nesting::Nesting;
 use super::outcome::Output;
 use super::probed::Probed;
+use super::sockets::Sockets;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -58,6 +60,7 @@ pub struct Machine {
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    pub(super) sockets: Sockets,
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
@@ -140,6 +143,7 @@ impl Machine {
             task: None,
             outputs: Vec::new(),
             current: None,
+            sockets: Sockets::default(),
             nesting: Nesting::default(),
         }
     }
@@ -173,6 +177,7 @@ impl Machine {
             task: self.task,
             outputs: Vec::new(),
             current: None,
+            sockets: self.sockets.fork(),
             nesting: Nesting::default(),
         })
     }
@@ -387,7 +392,8 @@ impl Machine {
     /// discarded, and what else the one that runs now has to give back: the verifier
     /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
-        let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
+        let records = self.lent.iter().map(|lent| lent.address);
+        let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
         addresses.sort_unstable();
         let records = addresses.into_iter().map(|address| self.pointer(address));
         records.chain(self.still_held())
@@ -418,9 +424,13 @@ impl Machine {
     }
 
     /// A program of this type begins to run on an event.
-    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+    ///
+    /// # Errors
+    /// [`KernelError::Full`] where the event's socket finds no address.
+    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), KernelError> {
         self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
+        self.point_to_socket()
     }
 
     /// The program has ended: gives the event back, to be read and removed.
@@ -428,6 +438,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_sockets();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }

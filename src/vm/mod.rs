@@ -21,6 +21,7 @@ mod outcome;
 mod patience;
 mod probed;
 mod redirect;
+mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;
@@ -34,4 +35,4 @@ pub use nesting::{Fire, Suspended};
 pub(crate) use outcome::Sample;
 pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use redirect::{Redirect, RedirectTarget};
-pub use world::{Clock, Random, Task, UserMemory, World};
+pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};
