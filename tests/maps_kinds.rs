@@ -120,13 +120,20 @@ fn cgroups_have_storage_by_address_and_for_their_programs() -> Result<()> {
 #[test]
 fn a_socket_keeps_its_storage_from_packet_to_packet() -> Result<()> {
     let mut vm = unjudged("local_storage");
+    let socket = vm.world().net().tcp().local("10.0.0.1:80")?.id();
+    let address = vm.machine().socket_address(socket)?.expect("it is there");
     let mut bytes = vec![0x45; 64];
     bytes[12..14].copy_from_slice(&[8, 0]);
-    vm.run("count_bytes", &Event::packet(bytes))?;
-    let sockets = vm.map("sockets")?;
-    let owners = sockets.owners()?;
-    assert_eq!(owners.len(), 1, "the packet's");
-    assert!(sockets.get_for::<u64>(owners[0])?.unwrap() >= 50);
+    let own = Event::packet(bytes);
+    let about = own.clone().with(|kern| kern.socket = Some(socket));
+    vm.run("count_bytes", &about)?;
+    let once = vm.map("sockets")?.get_for::<u64>(address)?;
+    vm.run("count_bytes", &about)?;
+    let twice = vm.map("sockets")?.get_for::<u64>(address)?;
+    assert_eq!(twice, once.map(|bytes| 2 * bytes));
+    // The socket of a single event takes its storage with it.
+    vm.run("count_bytes", &own)?;
+    assert_eq!(vm.map("sockets")?.owners()?, [address]);
     assert!(matches!(
         vm.map("own")?.get_for::<u64>(1u64),
         Err(Error::MapKind { .. })
@@ -197,6 +204,12 @@ fn sockets_are_found_by_index_and_key() -> Result<()> {
     );
     assert!(vm.map("socks")?.delete(&0u32)?);
     assert_eq!(returned(&mut vm, "to_socket")?, (Some(0), None));
+
+    let listener = vm.world().net().tcp().local("10.0.0.1:80")?.id();
+    vm.set_socket("socks", &0u32, listener)?;
+    let address = vm.machine().socket_address(listener)?.expect("it is there");
+    let sent = returned(&mut vm, "to_socket")?;
+    assert_eq!(sent, (Some(1), Some(RedirectTarget::Socket(address))));
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::spec::UpdateFlags;
 use crate::util::Errno;
 use crate::vm::ProgramHandle;
 use crate::vm::maps::{Arena, Function, Kind, LocalStorage, StructOps};
+use crate::vm::world::SocketId;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
@@ -239,6 +240,23 @@ impl Vm {
         match view.map.kind() {
             Kind::StructOps(table) => Ok(table.functions()),
             _ => Err(view.wrong_kind("a table of functions")),
+        }
+    }
+
+    /// Puts a socket of the [world's network](crate::vm::World::net) under a key of a
+    /// sockmap, sockhash or reuseport array.
+    ///
+    /// # Errors
+    /// As of [`MapView::set_object`]; `EBADF` where the network has no such socket.
+    pub fn set_socket<K>(&mut self, map: &str, key: &K, socket: SocketId) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        let address = self.machine.socket_address(socket)?;
+        let view = self.map(map)?;
+        match address {
+            Some(address) => view.set_object(key, address),
+            None => Err(view.failed("update", Errno::EBADF)),
         }
     }
 

@@ -22,6 +22,7 @@ use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::nesting::Nesting;
 use super::outcome::Output;
+use super::owners::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -48,6 +49,8 @@ pub struct Machine {
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Storage of objects that are there for the event under way only.
+    pub(super) passing: Passing,
     /// Callbacks that will run later, on all CPUs.
     pub(super) deferred: Arc<Deferred>,
     /// Which of them runs now.
@@ -136,6 +139,7 @@ impl Machine {
             injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
@@ -170,6 +174,7 @@ impl Machine {
             injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: self.deferred.clone(),
             running: None,
             probed: Probed::default(),
@@ -439,6 +444,7 @@ impl Machine {
             self.release_locks();
         }
         self.forget_sockets();
+        self.forget_owners();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }

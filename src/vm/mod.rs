@@ -18,6 +18,7 @@ pub mod maps;
 pub mod memory;
 mod nesting;
 mod outcome;
+mod owners;
 mod patience;
 mod probed;
 mod redirect;
