@@ -18,7 +18,9 @@ use super::helpers::Mock;
 use super::inject::Injections;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
-use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
+use super::memory::{
+    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
+};
 use super::nesting::Nesting;
 use super::outcome::Output;
 use super::probed::Probed;
@@ -300,6 +302,13 @@ impl Machine {
         }
         let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// Whether an object of the kernel was at this address that was freed.
+    #[must_use]
+    pub fn is_freed(&self, object: u64) -> bool {
+        let read = self.space.check(object, 1, AccessKind::Read);
+        read.is_err_and(|fault| fault.problem == Problem::Freed)
     }
 
     /// The element of a map in whose value an address lies, and how far into it.

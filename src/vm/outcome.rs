@@ -6,6 +6,7 @@ use super::events::Kern;
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
+use super::redirect::Redirect;
 use crate::util::Errno;
 
 /// What came of firing an event: what each program returned, and what it left
@@ -134,6 +135,8 @@ pub enum Output {
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// Where a helper sent the packet or connection.
+    Redirect(Redirect),
 }
 
 impl Outcome {
@@ -177,6 +180,16 @@ impl Outcome {
     pub fn printk(&self) -> impl Iterator<Item = &str> {
         self.outputs.iter().filter_map(|output| match output {
             Output::Printk(line) => Some(line.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Where the last helper that decided on it sent the packet or connection; whether it
+    /// goes there, the program's return value says.
+    #[must_use]
+    pub fn redirect(&self) -> Option<&Redirect> {
+        self.outputs.iter().rev().find_map(|output| match output {
+            Output::Redirect(redirect) => Some(redirect),
             _ => None,
         })
     }

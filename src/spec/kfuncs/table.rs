@@ -40,19 +40,19 @@ macro_rules! for_each_kfunc {
                 bpf_copy_from_user_task_str = user::copy_from_user_task_str,
                     "int " "void *dst, u32 dst__sz, const void *unsafe_ptr__ign, struct task_struct *tsk, u64 flags"
                     [SLEEPABLE];
-                bpf_dynptr_adjust = none, "int " "const struct bpf_dynptr *p, u32 start, u32 end" [];
-                bpf_dynptr_clone = none, "int " "const struct bpf_dynptr *p, struct bpf_dynptr *clone__uninit" [];
-                bpf_dynptr_copy = none,
+                bpf_dynptr_adjust = dynptr::adjust, "int " "const struct bpf_dynptr *p, u32 start, u32 end" [];
+                bpf_dynptr_clone = dynptr::clone, "int " "const struct bpf_dynptr *p, struct bpf_dynptr *clone__uninit" [];
+                bpf_dynptr_copy = dynptr::copy,
                     "int " "struct bpf_dynptr *dst_ptr, u32 dst_off, struct bpf_dynptr *src_ptr, u32 src_off, u32 size"
                     [];
-                bpf_dynptr_is_null = none, "bool " "const struct bpf_dynptr *p" [];
-                bpf_dynptr_is_rdonly = none, "bool " "const struct bpf_dynptr *p" [];
-                bpf_dynptr_memset = none, "int " "struct bpf_dynptr *p, u32 offset, u32 size, u8 val" [];
-                bpf_dynptr_size = none, "__u32 " "const struct bpf_dynptr *p" [];
-                bpf_dynptr_slice = none,
+                bpf_dynptr_is_null = dynptr::is_null, "bool " "const struct bpf_dynptr *p" [];
+                bpf_dynptr_is_rdonly = dynptr::is_rdonly, "bool " "const struct bpf_dynptr *p" [];
+                bpf_dynptr_memset = dynptr::memset, "int " "struct bpf_dynptr *p, u32 offset, u32 size, u8 val" [];
+                bpf_dynptr_size = dynptr::size, "__u32 " "const struct bpf_dynptr *p" [];
+                bpf_dynptr_slice = dynptr::slice,
                     "void *" "const struct bpf_dynptr *p, u32 offset, void *buffer__opt, u32 buffer__szk"
                     [RET_NULL];
-                bpf_dynptr_slice_rdwr = none,
+                bpf_dynptr_slice_rdwr = dynptr::slice_rdwr,
                     "void *" "const struct bpf_dynptr *p, u32 offset, void *buffer__opt, u32 buffer__szk"
                     [RET_NULL];
                 bpf_get_kmem_cache = kernel_iterator::kmem_cache_of, "struct kmem_cache *" "u64 addr" [];
@@ -126,36 +126,36 @@ macro_rules! for_each_kfunc {
                 bpf_strrchr = string::strrchr, "int " "const char *s__ign, int c" [];
                 bpf_strspn = string::strspn, "int " "const char *s__ign, const char *accept__ign" [];
                 bpf_strstr = string::strstr, "int " "const char *s1__ign, const char *s2__ign" [];
-                bpf_task_work_schedule_resume_impl = none,
+                bpf_task_work_schedule_resume_impl = work::task_work_schedule,
                     "int " "struct task_struct *task, struct bpf_task_work *tw, void *map__map, bpf_task_work_callback_t callback, void *aux__prog"
                     [TRUSTED_ARGS];
-                bpf_task_work_schedule_signal_impl = none,
+                bpf_task_work_schedule_signal_impl = work::task_work_schedule,
                     "int " "struct task_struct *task, struct bpf_task_work *tw, void *map__map, bpf_task_work_callback_t callback, void *aux__prog"
                     [TRUSTED_ARGS];
-                bpf_wq_init = none, "int " "struct bpf_wq *wq, void *p__map, unsigned int flags" [];
-                bpf_wq_set_callback_impl = none,
+                bpf_wq_init = work::wq_init, "int " "struct bpf_wq *wq, void *p__map, unsigned int flags" [];
+                bpf_wq_set_callback_impl = work::wq_set_callback,
                     "int " "struct bpf_wq *wq, int (*callback_fn)(void *, int *, void *), unsigned int flags, void *aux__prog"
                     [];
-                bpf_wq_start = none, "int " "struct bpf_wq *wq, unsigned int flags" [];
+                bpf_wq_start = work::wq_start, "int " "struct bpf_wq *wq, unsigned int flags" [];
             }
             for COMMON_EVENTS {
-                bpf_copy_from_user_dynptr = none,
+                bpf_copy_from_user_dynptr = dynptr_probe::copy_from_user,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [SLEEPABLE];
-                bpf_copy_from_user_str_dynptr = none,
+                bpf_copy_from_user_str_dynptr = dynptr_probe::copy_from_user_str,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [SLEEPABLE];
-                bpf_copy_from_user_task_dynptr = none,
+                bpf_copy_from_user_task_dynptr = dynptr_probe::copy_from_user_task,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign, struct task_struct *tsk"
                     [TRUSTED_ARGS SLEEPABLE];
-                bpf_copy_from_user_task_str_dynptr = none,
+                bpf_copy_from_user_task_str_dynptr = dynptr_probe::copy_from_user_task_str,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign, struct task_struct *tsk"
                     [TRUSTED_ARGS SLEEPABLE];
-                bpf_probe_read_kernel_dynptr = none,
+                bpf_probe_read_kernel_dynptr = dynptr_probe::probe_read_kernel,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [];
-                bpf_probe_read_kernel_str_dynptr = none,
+                bpf_probe_read_kernel_str_dynptr = dynptr_probe::probe_read_kernel_str,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [];
-                bpf_probe_read_user_dynptr = none,
+                bpf_probe_read_user_dynptr = dynptr_probe::probe_read_user,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [];
-                bpf_probe_read_user_str_dynptr = none,
+                bpf_probe_read_user_str_dynptr = dynptr_probe::probe_read_user_str,
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [];
             }
             for COMMON_DMABUF {
@@ -317,15 +317,15 @@ macro_rules! for_each_kfunc {
                     "int " "struct file *file, struct bpf_dynptr *digest_p" [TRUSTED_ARGS];
             }
             for SKB {
-                bpf_dynptr_from_skb = none,
+                bpf_dynptr_from_skb = dynptr::from_skb,
                     "int " "struct __sk_buff *s, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS];
             }
             for SKB_META {
-                bpf_dynptr_from_skb_meta = none,
+                bpf_dynptr_from_skb_meta = dynptr::from_skb_meta,
                     "int " "struct __sk_buff *skb_, u64 flags, struct bpf_dynptr *ptr__uninit" [TRUSTED_ARGS];
             }
             for XDP {
-                bpf_dynptr_from_xdp = none, "int " "struct xdp_md *x, u64 flags, struct bpf_dynptr *ptr__uninit" [];
+                bpf_dynptr_from_xdp = dynptr::from_xdp, "int " "struct xdp_md *x, u64 flags, struct bpf_dynptr *ptr__uninit" [];
                 bpf_xdp_pull_data = none, "int " "struct xdp_md *x, u32 len" [];
             }
             for XDP_METADATA {

@@ -12,6 +12,8 @@ mod cgroup;
 mod context;
 mod cpumask;
 mod critical;
+mod dynptr;
+mod dynptr_probe;
 mod exception;
 mod graph;
 mod held;
@@ -28,12 +30,14 @@ mod state;
 mod string;
 mod task;
 mod user;
+mod work;
 mod xdp;
 
 use std::sync::PoisonError;
 
 use super::fault::HelperProblem;
 use super::helpers::{Body, Call};
+use super::inject;
 use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
 
 pub use callee::Callee;
@@ -74,6 +78,12 @@ pub fn body(kfunc: KfuncId) -> Option<Body> {
 /// # Errors
 /// [`HelperProblem`] when there is no body or an argument is not what it should be.
 pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
+    if !call.machine.injections.is_empty()
+        && let Some(id) = callee.id()
+        && let Some(r0) = inject::fail_kfunc(id, call)?
+    {
+        return Ok(callee.cut(r0));
+    }
     // Out of the table while it runs, as for helpers.
     if let Some(mock) = call.machine.kfuncs.mocks.remove(callee.name()) {
         let result = mock.lock().unwrap_or_else(PoisonError::into_inner)(call);

@@ -122,11 +122,11 @@ pub(super) fn allocate(machine: &mut Machine, new: New<'_>) -> Result {
     };
     let block = machine.space.kernel().insert(
         Area::Heap,
-        NewBlock {
-            name: format!("object of type {}", new.name).into(),
-            len: stride(new.size).saturating_mul(copies - 1) + new.size,
-            ty: new.ty,
-        },
+        NewBlock::bytes(
+            format!("object of type {}", new.name),
+            stride(new.size).saturating_mul(copies - 1) + new.size,
+            new.ty,
+        ),
     );
     let Ok(block) = block else { return Ok(0) };
     block.set_writable(true);
