@@ -162,7 +162,10 @@ fn caches_are_walked_and_user_memory_is_read() -> Result<()> {
     assert_eq!(run(&mut vm, "caches"), 2);
     assert_eq!(found(&vm, 2), [64, 192]);
 
-    let (short, long) = (vm.world().user_cstr("short"), vm.world().user_cstr("longer than that"));
+    let (short, long) = (
+        vm.world().user_cstr("short"),
+        vm.world().user_cstr("longer than that"),
+    );
     for (address, flags, result, text) in [
         (short, 0, 6, "short"),
         (long, 0, 8, "longer "),
