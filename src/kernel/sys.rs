@@ -497,7 +497,7 @@ impl MapFd {
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one, or the first one.
     pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>> {
-        if self.key_size == 0 || key.is_some_and(|key| key.len() != self.key_size) {
+        if key.is_some_and(|key| key.len() != self.key_size) {
             return Err(Errno::EINVAL);
         }
         let mut next = vec![0; self.key_size];
