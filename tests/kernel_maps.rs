@@ -19,5 +19,7 @@ mod locking;
 mod operation;
 #[path = "kernel_maps/pair.rs"]
 mod pair;
+#[path = "kernel_maps/records.rs"]
+mod records;
 #[path = "kernel_maps/side.rs"]
 mod side;
