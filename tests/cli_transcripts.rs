@@ -16,13 +16,12 @@ use std::path::{Path, PathBuf};
 /// The files with transcripts.
 fn files() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = fs::read_dir(root.join("tests/cli")).expect("the folder of transcripts");
-    let mut files: Vec<_> = folder
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut files = vec![root.join("README.md")];
+    for folder in ["tests/cli", "docs", "examples"] {
+        let entries = fs::read_dir(root.join(folder)).expect("a folder");
+        files.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
     files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
-    files.extend([root.join("docs/cli.md"), root.join("README.md")]);
-    files.retain(|file| file.exists());
     files.sort();
     files
 }

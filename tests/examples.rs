@@ -14,6 +14,8 @@ mod disksnoop;
 mod dropmon;
 #[path = "examples/execsnoop.rs"]
 mod execsnoop;
+#[path = "examples/exits.rs"]
+mod exits;
 #[path = "examples/lo_filter.rs"]
 mod lo_filter;
 #[path = "examples/runqlat.rs"]

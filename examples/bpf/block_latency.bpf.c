@@ -38,10 +38,10 @@ struct {
 	__type(value, __u64);
 } started SEC(".maps");
 
+// `bpflab run` draws a heatmap of a map whose key has a time and a `slot`.
 struct cell {
 	__u64 second;
-	__u32 slot;
-	__u32 unused;
+	__u64 slot;
 };
 
 struct {

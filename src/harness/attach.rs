@@ -1,29 +1,33 @@
-//! Attaching programs and detaching them.
+//! Attaching programs and detaching them, as libbpf and the kernel do it.
 
 use super::attach_point::{AttachPoint, Attached};
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::program::Program;
-use crate::spec::ProgType;
 use crate::util::Errno;
 use crate::vm::ProgramHandle;
-use crate::vm::events::Event;
+use crate::vm::attach::Hook;
 
 impl Vm {
     /// Attaches every program to the place that its section name says, in the
     /// order of the object. Programs that are attached already stay where they are.
     ///
+    /// As libbpf does it for a skeleton, a program whose section leaves its place open
+    /// (`SEC("tp")`, `SEC("kprobe")`) is left out, for [`attach_to`](Self::attach_to).
+    /// Programs that libbpf can't attach by itself (XDP, tc, cgroup, perf events) are
+    /// attached here, where each hook is there only once.
+    ///
     /// # Errors
-    /// [`Error::Attach`] for a program whose section name leaves its place open,
-    /// [`Error::Context`] for one that reads more than the tracepoint has.
+    /// [`Error::Context`] for a program that reads more than the tracepoint has;
+    /// [`Error::Refused`] where the kernel would not take it.
     pub fn attach_all(&mut self) -> Result<()> {
         for handle in self.handles() {
-            if self
-                .attached
-                .get(handle.index())
-                .is_some_and(Option::is_none)
-            {
-                self.attach_handle(handle)?;
+            let is_attached = self.attached.iter().any(|one| one.program == handle);
+            let Some(program) = self.program(handle).filter(|_| !is_attached) else {
+                continue;
+            };
+            if let Some(point) = AttachPoint::of(program) {
+                self.set_attached(handle, point, 0)?;
             }
         }
         Ok(())
@@ -33,95 +37,154 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::NoProgram`]; [`Error::Attach`] where the section name leaves the
-    /// place open; [`Error::Context`] where the program reads more than is there.
+    /// place open; [`Error::Context`] where the program reads more than is there;
+    /// [`Error::Refused`] where the kernel would not take it.
     pub fn attach(&mut self, program: &str) -> Result<()> {
-        self.attach_handle(self.program_handle(program)?)
-    }
-
-    /// By handle: programs of several objects may have one name.
-    fn attach_handle(&mut self, handle: ProgramHandle) -> Result<()> {
-        let image = self.images[handle.index()].program();
-        let point = AttachPoint::of(image).ok_or_else(|| Error::Attach {
-            program: image.name.clone(),
-            why: format!(
-                "its section '{}' does not say where; use `attach_to` with a name like \
-                 'syscalls/sys_enter_write'",
-                image.section
-            ),
-        })?;
-        self.set_attached(handle, point)
+        self.attach_with_cookie(program, None, 0)
     }
 
     /// Attaches a program to a place of the test's choice: `group/name` for
-    /// tracepoints, the hook's name for other types.
+    /// tracepoints, a function, a pattern of functions, the hook's name for other types.
+    /// A program can be attached to several places.
     ///
     /// # Errors
-    /// [`Error::NoProgram`]; [`Error::Context`] where the program reads more than is
-    /// there.
+    /// As of [`attach`](Self::attach).
     pub fn attach_to(&mut self, program: &str, target: &str) -> Result<()> {
+        self.attach_with_cookie(program, Some(target), 0)
+    }
+
+    /// Attaches a program with a number that `bpf_get_attach_cookie` returns there
+    /// (`bpf_usdt_cookie` at markers); to the place that its section says unless `target`
+    /// says another.
+    ///
+    /// # Errors
+    /// As of [`attach`](Self::attach).
+    pub fn attach_with_cookie(
+        &mut self,
+        program: &str,
+        target: Option<&str>,
+        cookie: u64,
+    ) -> Result<()> {
         let handle = self.program_handle(program)?;
         let mut aimed = Program::clone(self.images[handle.index()].program());
-        aimed.attach_target = Some(target.to_owned());
-        match AttachPoint::of(&aimed) {
-            Some(point) => self.set_attached(handle, point),
-            None => Ok(()),
+        if let Some(target) = target {
+            aimed.attach_target = Some(target.to_owned());
         }
+        let point = AttachPoint::of(&aimed).ok_or_else(|| Error::Attach {
+            program: aimed.name.clone(),
+            why: format!(
+                "its section '{}' does not say where; use `attach_to` with a name like \
+                 'syscalls/sys_enter_write'",
+                aimed.section
+            ),
+        })?;
+        self.set_attached(handle, point, cookie)
     }
 
-    fn set_attached(&mut self, program: ProgramHandle, point: AttachPoint) -> Result<()> {
-        let event = match &point {
-            AttachPoint::Tracepoint(name) => self.tracepoint(name).ok(),
-            AttachPoint::RawTracepoint(name) => self.raw_tracepoint(name).ok(),
-            AttachPoint::Hook(..) => None,
-        };
-        if let Some(event) = event {
-            self.check_context(program, &event)?;
-        }
-        self.attachments += 1;
-        let order = self.attachments;
-        self.attached[program.index()] = Some(Attached { point, order });
-        Ok(())
-    }
-
-    /// Whether a tracepoint has all that a verified program reads of it. The kernel
-    /// looks when the program is attached (`perf_event_set_bpf_prog`,
-    /// `kernel/events/core.c`; `__bpf_probe_register`, `kernel/trace/bpf_trace.c`).
+    /// Attaches a program to several functions, each with a cookie of its own, as
+    /// `bpf_program__attach_kprobe_multi_opts` does.
     ///
     /// # Errors
-    /// [`Error::Context`].
-    pub(super) fn check_context(&self, program: ProgramHandle, event: &Event) -> Result<()> {
-        let Some(known) = self.verification(program).map(|known| &known.outcome) else {
-            return Ok(());
-        };
-        let (Ok(verified), Some(there)) = (known, event.readable()) else {
-            return Ok(());
-        };
-        let image = verified.program();
-        let errno = match image.prog_type {
-            ProgType::Tracepoint => Errno::EACCES,
-            ProgType::RawTracepoint => Errno::EINVAL,
-            _ => return Ok(()),
-        };
-        let needed = verified.requirements().context;
-        if needed <= there {
-            return Ok(());
-        }
-        Err(Error::Context {
-            program: image.name.clone(),
-            event: event.name().to_owned(),
-            needed,
-            there,
-            errno,
+    /// As of [`attach`](Self::attach).
+    pub fn attach_multi(&mut self, program: &str, targets: &[(&str, u64)]) -> Result<()> {
+        targets.iter().try_for_each(|(target, cookie)| {
+            self.attach_with_cookie(program, Some(target), *cookie)
         })
     }
 
-    /// Detaches a program; events no longer fire it.
+    fn set_attached(
+        &mut self,
+        program: ProgramHandle,
+        point: AttachPoint,
+        cookie: u64,
+    ) -> Result<()> {
+        self.check_room(program, &point)?;
+        let target = point.target.as_deref().unwrap_or_default();
+        let event = match point.hook {
+            Hook::Tracepoint => Some(self.tracepoint(target)),
+            Hook::RawTracepoint => Some(self.raw_tracepoint(target)),
+            _ => None,
+        };
+        match event {
+            Some(Ok(event)) => self.stage().2.check_context(program, &event)?,
+            Some(Err(_)) if self.is_unknown(&point) => {
+                return Err(self.refused(
+                    program,
+                    &point,
+                    Errno::ENOENT,
+                    "there is no such tracepoint; `Vm::declare` makes one",
+                ));
+            }
+            _ => {}
+        }
+        self.attached.push(Attached {
+            program,
+            point,
+            cookie,
+        });
+        Ok(())
+    }
+
+    /// Whether a tracepoint without a layout is one that is not there, as far as can be
+    /// known: all system calls are, and the events of a kernel whose BTF was given.
+    fn is_unknown(&self, point: &AttachPoint) -> bool {
+        let target = point.target.as_deref().unwrap_or_default();
+        target.starts_with("syscalls/") || self.kernel_btf.is_some()
+    }
+
+    /// Whether a place takes another program, and this one.
+    fn check_room(&self, program: ProgramHandle, point: &AttachPoint) -> Result<()> {
+        let rule = point.hook.rule();
+        let here = || self.attached.iter().filter(|one| one.point == *point);
+        if let Some(errno) = rule.again
+            && here().any(|one| one.program == program)
+        {
+            let why = "it is attached there already";
+            return Err(self.refused(program, point, errno, why));
+        }
+        if let Some((room, errno)) = rule.room
+            && here().count() >= room
+        {
+            let why = "there is no room for another program";
+            return Err(self.refused(program, point, errno, why));
+        }
+        Ok(())
+    }
+
+    fn refused(
+        &self,
+        program: ProgramHandle,
+        point: &AttachPoint,
+        errno: Errno,
+        why: &'static str,
+    ) -> Error {
+        let name = self.program(program).map(|program| program.name.clone());
+        Error::Refused {
+            program: name.unwrap_or_default(),
+            place: point.to_string(),
+            errno,
+            why,
+        }
+    }
+
+    /// Detaches a program from all places; events no longer fire it.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
     pub fn detach(&mut self, program: &str) -> Result<()> {
         let handle = self.program_handle(program)?;
-        self.attached[handle.index()] = None;
+        self.attached.retain(|one| one.program != handle);
         Ok(())
+    }
+
+    /// The places that a program is attached to, in the order in which it was.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`].
+    pub fn attachments(&self, program: &str) -> Result<impl Iterator<Item = &AttachPoint>> {
+        let handle = self.program_handle(program)?;
+        let attached = self.attached.iter();
+        let own = attached.filter(move |one| one.program == handle);
+        Ok(own.map(|one| &one.point))
     }
 }

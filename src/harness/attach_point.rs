@@ -1,26 +1,35 @@
 //! Places in the kernel that programs are attached to.
 
+use std::fmt;
+
 use crate::program::Program;
 use crate::spec::{AttachType, ProgType};
+use crate::vm::ProgramHandle;
+use crate::vm::attach::Hook;
+use crate::vm::events::{Event, EventKind};
 
 /// A place in the kernel that programs are attached to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum AttachPoint {
-    /// A tracepoint for `BPF_PROG_TYPE_TRACEPOINT`: `group/name`.
-    Tracepoint(String),
-    /// A tracepoint's raw arguments, by its name: `BPF_PROG_TYPE_RAW_TRACEPOINT`
-    /// and, typed through BTF, `BPF_TRACE_RAW_TP`.
-    RawTracepoint(String),
-    /// Any other hook, by program type and what the section name says of it.
-    Hook(ProgType, Option<String>),
+pub struct AttachPoint {
+    /// What kind of place.
+    pub hook: Hook,
+    /// Which of them: `group/name` of a tracepoint, a function, a hook of the security
+    /// modules; a pattern for the hooks that take one. None for hooks of which each
+    /// program has the one that it is given to (a packet's, a cgroup's).
+    pub target: Option<String>,
+    /// The type of the programs there.
+    pub prog_type: ProgType,
+    /// Where hooks of a kind are told apart by it.
+    pub attach_type: Option<AttachType>,
 }
 
-/// An attached program's place, and its turn there.
+/// An attached program. The list of them is in the order of attachment.
 #[derive(Debug, Clone)]
 pub(super) struct Attached {
+    pub program: ProgramHandle,
     pub point: AttachPoint,
-    /// Rises with each attachment.
-    pub order: u64,
+    /// What `bpf_get_attach_cookie` returns there.
+    pub cookie: u64,
 }
 
 impl AttachPoint {
@@ -28,12 +37,138 @@ impl AttachPoint {
     /// leaves it open (`SEC("tp")`).
     #[must_use]
     pub fn of(program: &Program) -> Option<Self> {
+        let hook = Hook::of(program);
         let target = program.attach_target.clone();
-        Some(match (program.prog_type, program.expected_attach_type) {
-            (ProgType::Tracepoint, _) => Self::Tracepoint(target?),
-            (ProgType::RawTracepoint | ProgType::RawTracepointWritable, _)
-            | (ProgType::Tracing, Some(AttachType::TraceRawTp)) => Self::RawTracepoint(target?),
-            (prog_type, _) => Self::Hook(prog_type, target),
+        let target = target.filter(|target| !target.is_empty());
+        if hook.rule().needs_target && target.is_none() {
+            return None;
+        }
+        let apart = hook.by_attach_type(program.prog_type);
+        Some(Self {
+            hook,
+            target,
+            prog_type: program.prog_type,
+            attach_type: program.expected_attach_type.filter(|_| apart),
         })
+    }
+
+    /// Whether an event happens here.
+    #[must_use]
+    pub fn is_hit_by(&self, event: &Event) -> bool {
+        let name = event.name();
+        let fires = event.kind().fires();
+        if !event.accepts(self.prog_type) {
+            return false;
+        }
+        match (event.kind(), self.target.as_deref()) {
+            // Bytes stand for the context of any type, and fire nothing by themselves.
+            (EventKind::Bytes, _) => false,
+            // A context of the type, wherever its programs are.
+            (EventKind::Context(_) | EventKind::Packet, _) => self.hook != Hook::Iterator,
+            (EventKind::StructOps, None) => true,
+            (_, None) => false,
+            (_, Some(target)) => self.hook.is_hit_by(fires) && self.names(target, name),
+        }
+    }
+
+    /// Whether a target means what an event is called.
+    fn names(&self, target: &str, name: &str) -> bool {
+        match self.hook {
+            Hook::KprobeMulti
+            | Hook::KretprobeMulti
+            | Hook::KprobeSession
+            | Hook::UprobeMulti
+            | Hook::UretprobeMulti
+            | Hook::UprobeSession => matches_glob(target, name) || is_last_part(target, name),
+            Hook::Ksyscall | Hook::Kretsyscall => ["__x64_sys_", "__arm64_sys_"]
+                .iter()
+                .any(|prefix| name.strip_prefix(prefix) == Some(target)),
+            Hook::Lsm | Hook::LsmCgroup => {
+                name == target || name.strip_prefix("bpf_lsm_") == Some(target)
+            }
+            Hook::Uprobe | Hook::Uretprobe | Hook::Usdt => {
+                name == target || is_last_part(target, name)
+            }
+            Hook::StructOps => name == target || name.rsplit('.').next() == Some(target),
+            _ => name == target,
+        }
+    }
+}
+
+impl fmt::Display for AttachPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let section = self
+            .hook
+            .rule()
+            .sections
+            .first()
+            .copied()
+            .unwrap_or_default();
+        match &self.target {
+            Some(target) => write!(f, "{section}/{target}"),
+            None => f.write_str(section),
+        }
+    }
+}
+
+/// Whether a name leaves out the file of a target in user space.
+fn is_last_part(target: &str, name: &str) -> bool {
+    let file = target.strip_suffix(name);
+    file.is_some_and(|file| file.len() > 1 && file.ends_with(':'))
+}
+
+/// Whether a name fits a pattern of `*` and `?` (`glob_match`, libbpf's `libbpf.c`).
+fn matches_glob(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut next) = (0, 0);
+    // Where the last star stands, and how much of the name it covers so far.
+    let mut star: Option<(usize, usize)> = None;
+    while next < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, next));
+                at += 1;
+            }
+            Some(one) if *one == b'?' || Some(one) == name.get(next) => {
+                at += 1;
+                next += 1;
+            }
+            _ => match star {
+                Some((stands, covered)) => {
+                    star = Some((stands, covered + 1));
+                    at = stands + 1;
+                    next = covered + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern
+        .get(at..)
+        .is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_libbpfs() {
+        for (pattern, name, expected) in [
+            ("vfs_*", "vfs_read", true),
+            ("vfs_*", "xvfs_read", false),
+            ("*", "", true),
+            ("*_read", "vfs_read", true),
+            ("*_re*d", "vfs_re_read", true),
+            ("vfs_rea?", "vfs_read", true),
+            ("vfs_read", "vfs_readv", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXbYbZ", false),
+        ] {
+            assert_eq!(matches_glob(pattern, name), expected, "{pattern} {name}");
+        }
+        assert!(is_last_part("/bin/bash:readline", "readline"));
+        assert!(!is_last_part("/bin/bash:readline", "line"));
+        assert!(is_last_part("/lib/libc.so:libc:setjmp", "libc:setjmp"));
     }
 }

@@ -10,6 +10,7 @@ use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
+use crate::vm::world::NetError;
 use crate::vm::{AddMapError, CpuError, Fault, InjectError, KernelError};
 
 /// The result of what a test does.
@@ -28,6 +29,9 @@ pub enum Error {
     /// A program stopped before its end.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
+    /// A part of the mocked network that can't be.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// An event that can't be built.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -97,6 +101,18 @@ pub enum Error {
         program: String,
         /// Why not, and what to do.
         why: String,
+    },
+    /// A program that the kernel does not take at a place.
+    #[error("program '{program}' can't be attached to {place}: {errno}: {why}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// The place.
+        place: String,
+        /// What the kernel says.
+        errno: Errno,
+        /// Why.
+        why: &'static str,
     },
     /// A program that reads further into its context than the event has bytes.
     #[error(

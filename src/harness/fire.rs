@@ -1,19 +1,19 @@
 //! Events fire programs, as the kernel's attach points do.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::attach_point::AttachPoint;
 use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::scene::Scene;
+use super::stage::{Stage, Troupe};
 use super::vm::Vm;
 use crate::btf::Btf;
-use crate::interp::{Finished, Image, Watch};
-use crate::isa::low32;
+use crate::interp::{Checked, Finished, Image, Watch};
 use crate::spec::context::Arch;
 use crate::spec::{ProgType, limits};
-use crate::vm::events::{Event, EventError, EventKind, Layout};
-use crate::vm::{Outcome, ProgramHandle, Run};
+use crate::vm::events::{Event, EventError, Layout};
+use crate::vm::{Fire, Machine, Outcome, ProgramHandle, Run};
 
 impl Vm {
     /// A firing of a tracepoint, `group/name`, to be filled field by field. Fields
@@ -28,6 +28,9 @@ impl Vm {
     /// meant for it: declare it with [`Layout::declare`], or read its format file with
     /// [`Layout::from_format`].
     pub fn tracepoint(&self, name: &str) -> Result<Event> {
+        if let Some(layout) = self.declared(name) {
+            return Ok(Event::tracepoint(layout.clone()));
+        }
         let (group, event) = name.split_once('/').unwrap_or(("", name));
         let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::HOST);
         let layout = match self.first_btf(|btf| of(Some(btf))) {
@@ -73,29 +76,16 @@ impl Vm {
         results.find(std::result::Result::is_ok)
     }
 
-    /// Fires an event: runs the programs that are attached to its place, in the
-    /// order in which they were attached.
-    ///
-    /// As in Linux, the results of several programs on a tracepoint are ANDed,
-    /// starting at 1, and 0 drops the event (`trace_call_bpf`,
-    /// `kernel/trace/bpf_trace.c`).
+    /// Fires an event: runs the programs that are attached to its place, in the order in
+    /// which Linux runs them there; [`attach`](crate::vm::attach) says which that is, and
+    /// what becomes of their results.
     ///
     /// # Errors
     /// [`Error::Fault`](super::Error::Fault) when a program does what it must not,
     /// [`Error::Event`](super::Error::Event) when the event is none for its type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
-        let mut outcome = Outcome {
-            passed: true,
-            ..Outcome::default()
-        };
-        let mut verdict = 1;
-        for handle in self.attached_to(&event) {
-            verdict &= self.run_on(handle, &event, &mut outcome)?;
-        }
-        if event.kind() == EventKind::Tracepoint {
-            outcome.passed = verdict != 0;
-        }
-        Ok(outcome)
+        let (machine, checked, stage) = self.stage();
+        stage.fire(machine, checked, Cow::Owned(event))
     }
 
     /// Runs one program on an event, wherever it is attached, as
@@ -113,9 +103,8 @@ impl Vm {
     /// # Errors
     /// As of [`fire`](Self::fire).
     pub fn run_handle(&mut self, program: ProgramHandle, event: &Event) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
-        outcome.passed = self.run_on(program, event, &mut outcome)? != 0;
-        Ok(outcome)
+        let (machine, checked, stage) = self.stage();
+        stage.run_alone(machine, checked, program, event)
     }
 
     /// Runs a program with these values in r1 to r5 and no context: what r1 points
@@ -142,17 +131,13 @@ impl Vm {
         event: &Event,
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
-        self.check_context(program, event)?;
-        let (machine, images) = (&mut self.machine, &self.images);
-        let Some(entry) = images.get(program.index()) else {
-            return Err(self.no_program(&format!("#{}", program.0)));
-        };
+        let (machine, checked, stage) = self.stage();
+        stage.check_context(program, event)?;
+        let entry = stage.image(program)?;
         let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
         let args = [scene.context, 0, 0, 0, 0];
-        let (machine, budget) = (&mut *scene.machine, self.budget);
-        let finished = self
-            .checked
-            .run_watched(machine, images, entry, args, budget, watch)?;
+        let (machine, images, budget) = (&mut *scene.machine, stage.images, stage.budget);
+        let finished = checked.run_watched(machine, images, entry, args, budget, watch)?;
         let mut outcome = Outcome::default();
         scene.collect(&mut outcome);
         let run = Run {
@@ -186,50 +171,30 @@ impl Vm {
         image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
     }
 
-    /// The programs that an event fires, in the order of attachment.
-    fn attached_to(&self, event: &Event) -> Vec<ProgramHandle> {
-        let mut found: Vec<_> = self
-            .attached
-            .iter()
-            .zip(0..)
-            .filter_map(|(attached, index)| Some((attached.as_ref()?, ProgramHandle(index))))
-            .filter(|(attached, handle)| {
-                attached.point.is_hit_by(event)
-                    && self
-                        .program(*handle)
-                        .is_some_and(|program| event.accepts(program.prog_type))
-            })
-            .collect();
-        found.sort_by_key(|(attached, _)| attached.order);
-        found.into_iter().map(|(_, handle)| handle).collect()
-    }
-
-    /// Runs a program on an event, and adds what came of it to an outcome; what it
-    /// returned.
-    fn run_on(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-        outcome: &mut Outcome,
-    ) -> Result<u32> {
-        let mut runner = self.runner_of_handle(program, event)?;
-        let finished = runner.run();
-        runner.collect(outcome);
-        Ok(low32(finished?.r0))
-    }
-}
-
-impl AttachPoint {
-    /// Whether an event happens here.
-    fn is_hit_by(&self, event: &Event) -> bool {
-        match (self, event.kind()) {
-            (Self::Tracepoint(target), EventKind::Tracepoint)
-            | (Self::RawTracepoint(target), EventKind::RawTracepoint) => target == event.name(),
-            (Self::Hook(_, target), EventKind::Function) => target.as_deref() == Some(event.name()),
-            (Self::Hook(prog_type, _), EventKind::Packet | EventKind::Context(_)) => {
-                *prog_type != ProgType::Tracing
-            }
-            _ => false,
-        }
+    /// What programs run on, and all that is needed to run them.
+    pub(super) fn stage(&mut self) -> (&mut Machine, &mut Checked, Stage<'_>) {
+        // Only a mock and an interrupt can fire an event in the middle of a run.
+        let nests = self.machine.has_mocks() || !self.interrupts.is_empty();
+        let troupe: Option<Arc<dyn Fire>> = nests.then(|| {
+            let troupe = Troupe {
+                images: self.images.clone(),
+                verifications: self.verifications.clone(),
+                attached: self.attached.clone(),
+                interrupts: self.interrupts.clone(),
+                engine: self.engine,
+                budget: self.budget,
+            };
+            Arc::new(troupe) as Arc<dyn Fire>
+        });
+        self.machine.set_firing(troupe);
+        let stage = Stage {
+            images: &self.images,
+            verifications: &self.verifications,
+            attached: &self.attached,
+            interrupts: &self.interrupts,
+            engine: self.engine,
+            budget: self.budget,
+        };
+        (&mut self.machine, &mut self.checked, stage)
     }
 }

@@ -4,9 +4,10 @@ use super::attach_point::AttachPoint;
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::program::Program;
+use crate::spec::ProgType;
 use crate::spec::context::Arch;
-use crate::spec::{AttachType, ProgType};
 use crate::vm::ProgramHandle;
+use crate::vm::attach::{Fires, Hook};
 use crate::vm::events::{Event, EventError, Layout};
 
 /// Bytes of the packet that a program gets where none was given.
@@ -37,17 +38,31 @@ impl Vm {
                     program.section
                 ),
             }),
-            Some(AttachPoint::Tracepoint(name)) => self.tracepoint(&name),
-            Some(AttachPoint::RawTracepoint(name)) => self.raw_tracepoint(&name),
-            Some(AttachPoint::Hook(prog_type, target)) => match target {
-                // The function that the kernel calls for a hook (`include/linux/bpf_lsm.h`).
-                Some(name) if prog_type == ProgType::Lsm => {
-                    self.function(&format!("bpf_lsm_{name}"))
-                }
-                Some(name) if takes_arguments(&aimed) => self.function(&name),
-                _ => context(prog_type),
-            },
+            Some(point) => self.event_at(&aimed, &point),
         }
+    }
+
+    /// A firing of a place.
+    fn event_at(&self, program: &Program, point: &AttachPoint) -> Result<Event> {
+        let target = point.target.as_deref().unwrap_or_default();
+        Ok(match point.hook.rule().fires {
+            Fires::Tracepoint => self.tracepoint(target)?,
+            Fires::RawTracepoint => self.raw_tracepoint(target)?,
+            Fires::KernelEntry if point.hook == Hook::Ksyscall => self.ksyscall(target),
+            Fires::KernelEntry => self.kprobe(target),
+            Fires::KernelReturn if point.hook == Hook::Kretsyscall => self.kretsyscall(target),
+            Fires::KernelReturn => self.kretprobe(target),
+            Fires::UserEntry => self.uprobe(target),
+            Fires::UserReturn => self.uretprobe(target),
+            Fires::Usdt => self.usdt(target),
+            // The function that the kernel calls for a hook (`include/linux/bpf_lsm.h`).
+            Fires::Function if matches!(point.hook, Hook::Lsm | Hook::LsmCgroup) => {
+                self.function(&format!("bpf_lsm_{target}"))?
+            }
+            Fires::Function => self.function(target)?,
+            Fires::Iterator => self.iterator(target)?,
+            Fires::StructOps | Fires::Context => context(program.prog_type, self.arch())?,
+        })
     }
 
     /// A call of a kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm`
@@ -85,21 +100,12 @@ impl Vm {
     }
 }
 
-/// Whether a program gets the arguments of a kernel function.
-fn takes_arguments(program: &Program) -> bool {
-    let traces = matches!(
-        program.expected_attach_type,
-        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
-    );
-    program.prog_type == ProgType::Tracing && traces
-}
-
 /// What a program of this type gets where nothing more is said.
-fn context(prog_type: ProgType) -> Result<Event> {
+fn context(prog_type: ProgType, arch: Arch) -> Result<Event> {
     let packet = Event::packet(vec![0; PACKET]);
     if packet.accepts(prog_type) {
         return Ok(packet);
     }
     // Types without fields, such as syscall, start with an empty context.
-    Ok(Event::context(prog_type, Arch::HOST).unwrap_or_else(|_| Event::bytes(Vec::new())))
+    Ok(Event::context(prog_type, arch).unwrap_or_else(|_| Event::bytes(Vec::new())))
 }

@@ -159,7 +159,6 @@ impl Vm {
                 u32::try_from(self.images.len()).unwrap_or(u32::MAX),
             ));
             self.images.push(Arc::new(image));
-            self.attached.push(None);
         }
         for (def, handle) in defs.iter().zip(&maps) {
             self.fill(def, *handle, &maps)?;
@@ -207,6 +206,11 @@ impl Vm {
         };
         for entry in &def.initial {
             match (entry, map.kind()) {
+                // The object's global variables in the arena.
+                (Initial::Bytes { value, .. }, Kind::Arena(arena)) => {
+                    let start = arena.user_start();
+                    arena.write_memory(start, value).map_err(failed)?;
+                }
                 (Initial::Bytes { key, value }, _) => {
                     let mut whole = value.to_vec();
                     whole.resize(map.user_value_size(), 0);
@@ -228,7 +232,10 @@ impl Vm {
                     let program = self.program_handle(name)?;
                     array.set(*index, program).map_err(failed)?;
                 }
-                // A struct_ops value names its programs; nothing runs through it here.
+                (Initial::Program { index, name }, Kind::StructOps(table)) => {
+                    let program = self.program_handle(name)?;
+                    self.set_function(table, *index, program).map_err(failed)?;
+                }
                 _ => {}
             }
         }

@@ -20,10 +20,10 @@ use crate::vm::{Machine, MapHandle, ProgramHandle};
 /// numbers, arrays of them, and your own `#[repr(C)]` structs that derive these.
 #[derive(Debug, Clone)]
 pub struct MapView<'a> {
-    machine: &'a Machine,
+    pub(super) machine: &'a Machine,
     types: &'a [Option<Btf>],
     handle: MapHandle,
-    map: Arc<dyn Map>,
+    pub(super) map: Arc<dyn Map>,
 }
 
 impl Vm {
@@ -400,15 +400,15 @@ impl<'a> MapView<'a> {
         }
     }
 
-    fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
+    pub(super) fn decode<V: FromBytes>(&self, bytes: &[u8]) -> Result<V> {
         V::read_from_bytes(bytes).map_err(|_| self.wrong_size("value", bytes.len(), size_of::<V>()))
     }
 
-    fn check_key(&self, key: &[u8]) -> Result<()> {
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
         self.check("key", self.def().key_size as usize, key.len())
     }
 
-    fn check(&self, what: &'static str, wanted: usize, given: usize) -> Result<()> {
+    pub(super) fn check(&self, what: &'static str, wanted: usize, given: usize) -> Result<()> {
         if wanted == given {
             Ok(())
         } else {
@@ -425,7 +425,7 @@ impl<'a> MapView<'a> {
         }
     }
 
-    fn wrong_kind(&self, wanted: &'static str) -> Error {
+    pub(super) fn wrong_kind(&self, wanted: &'static str) -> Error {
         Error::MapKind {
             map: self.def().name.clone(),
             found: self.def().map_type.name().to_owned(),
@@ -433,7 +433,7 @@ impl<'a> MapView<'a> {
         }
     }
 
-    fn failed(&self, what: &'static str, errno: Errno) -> Error {
+    pub(super) fn failed(&self, what: &'static str, errno: Errno) -> Error {
         Error::MapOperation {
             map: self.def().name.clone(),
             what,

@@ -16,15 +16,20 @@ mod error;
 mod fire;
 mod inject;
 mod input;
+mod interrupt;
 mod kernel;
 mod load;
 mod map;
+mod map_objects;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;
+mod probes;
 mod repeat;
 mod runner;
 mod scene;
+mod stage;
+mod usdt;
 mod vm;
 
 pub use attach_point::AttachPoint;
@@ -32,6 +37,7 @@ pub use compile_time::CompileTime;
 pub use engine_kind::EngineKind;
 pub use entry::Entry;
 pub use error::{Error, Result};
+pub use interrupt::Interrupt;
 pub use map::MapView;
 pub use oracle::{Checked, Oracle};
 pub use repeat::Repeated;

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::scene::Scene;
 use super::vm::Vm;
-use crate::interp::{Finished, How, Plan, Prepared};
+use crate::interp::{Finished, Prepared};
 use crate::program::Program;
+use crate::vm::attach::Site;
 use crate::vm::events::{Event, EventError, EventKind};
 use crate::vm::memory::{Address, Body, SharedBytes};
 use crate::vm::{Machine, Outcome, Output, ProgramHandle, Run, World};
@@ -113,33 +113,27 @@ impl Vm {
         program: ProgramHandle,
         event: &Event,
     ) -> Result<Runner<'_>> {
-        self.check_context(program, event)?;
-        let how = match self.engine_of_handle(program) {
-            EngineKind::Checked => How::Checked,
-            EngineKind::Interp => How::Fast,
-            EngineKind::Jit => How::Native,
-        };
-        let Some(entry) = self.images.get(program.index()) else {
-            return Err(self.no_program(&format!("#{}", program.0)));
-        };
-        let program = entry.program();
-        let scene = Scene::new(&mut self.machine, program.prog_type, event)?;
-        let context = Context::of(scene.machine, scene.context);
-        let plan = Plan {
-            images: &self.images,
-            entry,
-            context: scene.context,
-            budget: self.budget,
-        };
-        let runs = self.checked.prepare(scene.machine, plan, how)?;
-        Ok(Runner {
+        let (machine, checked, stage) = self.stage();
+        stage.runner(machine, checked, program, event)
+    }
+}
+
+impl<'v> Runner<'v> {
+    /// Runs that were made ready on a scene.
+    pub(super) fn new(
+        scene: Scene<'v>,
+        runs: Prepared<'v>,
+        program: &'v Program,
+        event: &Event,
+    ) -> Self {
+        Self {
+            context: Context::of(scene.machine, scene.context),
             scene,
             runs,
-            context,
             grows: event.kind() == EventKind::Tracepoint,
             program,
             last: None,
-        })
+        }
     }
 }
 
@@ -155,6 +149,11 @@ impl Runner<'_> {
         let finished = self.runs.start(self.scene.machine)?;
         self.last = Some(finished);
         Ok(finished)
+    }
+
+    /// What helpers know of the place where the program is attached.
+    pub(super) const fn site(&mut self) -> Option<&mut Site> {
+        self.scene.site()
     }
 
     /// Whether the checked interpreter runs the program.

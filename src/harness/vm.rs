@@ -5,12 +5,15 @@ use std::sync::Arc;
 use super::attach_point::Attached;
 use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
+use super::interrupt::Interrupts;
+use super::stage::engine_of;
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
 use crate::program::{Program, SharedMap};
 use crate::spec::{helpers, kfuncs};
 use crate::verifier::{Verdict, Verification};
+use crate::vm::events::Layout;
 use crate::vm::helpers::Call;
 use crate::vm::{HelperProblem, Machine, MapHandle, ProgramHandle, World};
 
@@ -42,10 +45,12 @@ pub struct Vm {
     /// By program handle: what the verifier says.
     pub(super) verifications: Vec<Arc<Verification>>,
     pub(super) engine: EngineKind,
-    /// By program handle: where the program is attached.
-    pub(super) attached: Vec<Option<Attached>>,
-    /// How often a program has been attached.
-    pub(super) attachments: u64,
+    /// Who is attached where, in the order of attachment.
+    pub(super) attached: Vec<Attached>,
+    /// What happens in the middle of runs.
+    pub(super) interrupts: Interrupts,
+    /// Tracepoints that only the test knows.
+    pub(super) declared: Vec<Arc<Layout>>,
     /// Maps that later objects may share.
     pub(super) shared: Vec<(Sharing, MapHandle)>,
     /// By map handle: the types of its object.
@@ -78,7 +83,8 @@ impl Vm {
             verifications: Vec::new(),
             engine: EngineKind::default(),
             attached: Vec::new(),
-            attachments: 0,
+            interrupts: Interrupts::default(),
+            declared: Vec::new(),
             shared: Vec::new(),
             map_types: Vec::new(),
             kernel_btf: None,
@@ -127,13 +133,7 @@ impl Vm {
     /// By handle: programs of several objects may have one name.
     #[must_use]
     pub fn engine_of_handle(&self, program: ProgramHandle) -> EngineKind {
-        let image = self.images.get(program.index());
-        let has_code = image.is_some_and(|image| image.native().is_some());
-        match image.and_then(|image| image.lowered()) {
-            Some(_) if self.engine == EngineKind::Jit && !has_code => EngineKind::Interp,
-            Some(_) => self.engine,
-            None => EngineKind::Checked,
-        }
+        engine_of(&self.images, self.engine, program)
     }
 
     /// What the verifier says of a program: the kernel's verdict.

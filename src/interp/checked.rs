@@ -108,6 +108,11 @@ impl Checked {
         start(frames, machine, images, entry, args, budget, Some(watch))
     }
 
+    /// Takes its stack out of the machine's memory.
+    pub(crate) fn retire(self, machine: &mut Machine) {
+        self.stack.remove(machine);
+    }
+
     /// The frames of the machine that programs are run on.
     pub(super) fn frames(
         &mut self,
@@ -235,7 +240,7 @@ impl Run<'_> {
             }
             self.executed += 1;
             if self.watch.is_some() {
-                self.show(machine, at);
+                self.show(machine, at)?;
             }
             let next = match insn {
                 Insn::Call(target) => self.call(machine, at, insn, target),
@@ -263,12 +268,12 @@ impl Run<'_> {
     }
 
     /// Shows the run to whoever watches it.
-    fn show(&mut self, machine: &Machine, at: i64) {
+    fn show(&mut self, machine: &mut Machine, at: i64) -> Result<(), Box<Fault>> {
         let mut regs = self.regs;
         let mut frames: SmallVec<[_; limits::MAX_CALL_FRAMES]> = SmallVec::new();
         for (number, frame) in self.frames.iter().enumerate().rev() {
             let Some(stack) = self.stack.first_byte(number) else {
-                return;
+                return Ok(());
             };
             frames.push(WatchedFrame {
                 start: pc(frame.start),
@@ -289,7 +294,9 @@ impl Run<'_> {
                 pc: pc(at),
                 frames: &frames,
             });
+            watch.interrupt(machine, self.image, pc(at))?;
         }
+        Ok(())
     }
 
     fn call(

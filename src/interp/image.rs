@@ -148,6 +148,11 @@ impl Image {
         self.threaded.as_ref()
     }
 
+    /// The instruction at a slot, if one begins there.
+    pub(crate) fn insn_at(&self, pc: Pc) -> Option<Insn> {
+        self.code.insn(pc)
+    }
+
     /// The instruction at a slot; `None` outside of the program and in the middle
     /// of a 64-bit immediate.
     pub(super) fn insn(&self, at: i64) -> Option<Result<Insn, DecodeError>> {
@@ -156,7 +161,7 @@ impl Image {
 
     /// A fault at an instruction.
     #[cold]
-    pub(super) fn fault(&self, pc: Pc, kind: FaultKind) -> Box<Fault> {
+    pub(crate) fn fault(&self, pc: Pc, kind: FaultKind) -> Box<Fault> {
         let insn = match self.code.get(pc) {
             Some(Ok(insn)) => insn.text(&*self.program).to_string(),
             Some(Err(error)) => format!("{:?}", error.raw),

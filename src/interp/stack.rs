@@ -85,6 +85,13 @@ impl Stack {
             none => Ok(none.insert(Frames::new(machine)?)),
         }
     }
+
+    /// Takes the frames out of the memory of `machine`.
+    pub(super) fn remove(self, machine: &mut Machine) {
+        for region in self.frames.iter().flat_map(|frames| frames.regions) {
+            machine.space.remove(region);
+        }
+    }
 }
 
 impl Frames {

@@ -3,13 +3,27 @@
 use super::image::Image;
 use crate::isa::Reg;
 use crate::util::Pc;
-use crate::vm::Machine;
 use crate::vm::memory::Address;
+use crate::vm::{Fault, Machine};
 
 /// Sees a run before each of its instructions.
 pub trait Watch {
     /// The run is about to execute an instruction.
     fn before(&mut self, step: &Step<'_>);
+
+    /// The same, for someone who does something to the machine there; nothing unless
+    /// said otherwise.
+    ///
+    /// # Errors
+    /// Why the run can't go on.
+    fn interrupt(
+        &mut self,
+        _machine: &mut Machine,
+        _image: &Image,
+        _pc: Pc,
+    ) -> Result<(), Box<Fault>> {
+        Ok(())
+    }
 }
 
 /// A run before an instruction.

@@ -15,9 +15,9 @@ use serde::Serialize;
 /// Width of a full bar, in characters.
 const BAR: usize = 52;
 /// Width of the label's column, unless a label is longer.
-const LABEL: usize = 16;
+pub(super) const LABEL: usize = 16;
 /// Width of the count's column, unless a count is longer.
-const COUNT: usize = 8;
+pub(super) const COUNT: usize = 8;
 
 /// Which values the buckets of a histogram count, by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,29 +80,30 @@ impl<'a> Histogram<'a> {
             .rposition(used)
             .map_or(0, |last| last + 1);
         let shown = self.counts.iter().enumerate().take(end).skip(first);
-        shown.map(|(index, &count)| {
-            let (low, high) = self.bounds(index);
-            Row { low, high, count }
-        })
+        let len = self.counts.len();
+        shown.map(move |(index, &count)| self.buckets.row(index, len, count))
     }
+}
 
-    /// The bounds of a bucket: the first value in it and the first above it.
-    fn bounds(&self, index: usize) -> (Option<i128>, Option<i128>) {
+impl Buckets {
+    /// The bucket at an index among `len`, and what it counted.
+    pub(super) fn row(self, index: usize, len: usize, count: u64) -> Row {
         let at = i128::try_from(index).unwrap_or(i128::MAX);
-        match (self.buckets, index) {
-            (Buckets::Log2, 0) => (Some(0), Some(2)),
-            (Buckets::Log2, _) => (power_of_two(index), power_of_two(index + 1)),
-            (Buckets::Hist, 0) => (None, Some(0)),
-            (Buckets::Hist, 1) => (Some(0), Some(1)),
-            (Buckets::Hist, _) => (power_of_two(index - 2), power_of_two(index - 1)),
-            (Buckets::Linear { min, step }, _) => {
+        let (low, high) = match (self, index) {
+            (Self::Log2, 0) => (Some(0), Some(2)),
+            (Self::Log2, _) => (power_of_two(index), power_of_two(index + 1)),
+            (Self::Hist, 0) => (None, Some(0)),
+            (Self::Hist, 1) => (Some(0), Some(1)),
+            (Self::Hist, _) => (power_of_two(index - 2), power_of_two(index - 1)),
+            (Self::Linear { min, step }, _) => {
                 let edge =
                     |n: i128| i128::from(min).saturating_add(i128::from(step).saturating_mul(n));
                 let low = (index > 0).then(|| edge(at - 1));
-                let high = (index == 0 || index + 1 < self.counts.len()).then(|| edge(at));
+                let high = (index == 0 || index + 1 < len).then(|| edge(at));
                 (low, high)
             }
-        }
+        };
+        Row { low, high, count }
     }
 }
 

@@ -7,7 +7,8 @@
 //!   entries, with `hist`, `histogram` or `dist` among the words of its name
 //!   (`write_hist`, `dist`; not `history`);
 //! - entry by entry: where the value is a struct in which an array of integers is
-//!   called `slots`, as in libbpf-tools.
+//!   called `slots`, as in libbpf-tools;
+//! - by a part of the key: see [`slot_keys`](super::slot_keys).
 //!
 //! Slot n counts the values from 2^n to 2^(n+1)-1. Whoever looks can say otherwise for
 //! each map: other buckets, or none.
@@ -44,7 +45,7 @@ pub(super) struct Slots {
 }
 
 /// The most slots of a histogram: one for each bit, and one for what is beyond.
-const MAX_SLOTS: u32 = 65;
+pub(super) const MAX_SLOTS: u32 = 65;
 
 impl HistogramRule {
     /// The buckets of a map that is a histogram as a whole.
@@ -89,7 +90,7 @@ impl HistogramRule {
 }
 
 /// The size of an integer type of 4 or 8 bytes.
-fn integer_size(btf: &Btf, ty: TypeId) -> Option<u32> {
+pub(super) fn integer_size(btf: &Btf, ty: TypeId) -> Option<u32> {
     let ty = btf.resolve(ty).ok().filter(|ty| ty.kind() == Kind::Int)?;
     ty.size().filter(|size| matches!(size, 4 | 8))
 }

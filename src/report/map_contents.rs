@@ -1,5 +1,5 @@
 //! What is in a map after programs have run: entries decoded with BTF, variables of
-//! global data by their names, counts of a histogram as a chart.
+//! global data by their names, counts of a histogram or a heatmap as a chart.
 //!
 //! Which map is a histogram says [`HistogramRule`].
 
@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::datum::{Datum, number};
+use super::heatmap::Heatmap;
 use super::histogram::{Buckets, Histogram, Row};
 use super::histogram_rule::{HistogramRule, Slots};
 use crate::btf::Btf;
@@ -46,6 +47,21 @@ pub struct MapContents {
     /// The map as a whole as a histogram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Chart>,
+    /// The map as a whole as a heatmap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heatmap: Option<Heatmap>,
+    /// The entries as histograms, whose slots are in the keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<NamedChart>,
+}
+
+/// One of a map's histograms.
+#[derive(Debug, Clone, Serialize)]
+pub struct NamedChart {
+    /// The rest of the keys: `dev = 8388608`.
+    pub of: String,
+    /// The counts.
+    pub histogram: Chart,
 }
 
 /// An entry of a map.
@@ -101,6 +117,7 @@ impl MapContents {
                 .collect();
             contents.histogram = Some(Chart { buckets, counts });
         }
+        contents.add_charts_by_key(def, btf, rule, &walked);
         let slots = rule.of_value(def, btf);
         let is_array = matches!(def.map_type, MapType::Array | MapType::PercpuArray);
         for (key, value) in walked {
@@ -139,6 +156,36 @@ impl MapContents {
             zeros: 0,
             variables: None,
             histogram: None,
+            heatmap: None,
+            histograms: Vec::new(),
+        }
+    }
+
+    /// The entries as a heatmap or as histograms, where their keys have slots.
+    fn add_charts_by_key(
+        &mut self,
+        def: &MapDef,
+        btf: Option<&Btf>,
+        rule: HistogramRule,
+        walked: &[(Vec<u8>, Vec<u8>)],
+    ) {
+        let Some((keys, btf)) = rule.of_keys(def, btf).zip(btf) else {
+            return;
+        };
+        let counts = walked.iter();
+        let counts = counts.map(|(key, value)| (key.clone(), sum_of_cpus(def, value)));
+        let counts: Vec<_> = counts.collect();
+        self.heatmap = keys.heatmap(btf, &counts);
+        if self.heatmap.is_none() {
+            let histograms = keys.histograms(btf, &counts).unwrap_or_default();
+            let named = histograms.into_iter().map(|found| NamedChart {
+                of: found.of,
+                histogram: Chart {
+                    buckets: keys.buckets,
+                    counts: found.counts,
+                },
+            });
+            self.histograms = named.collect();
         }
     }
 }
@@ -224,6 +271,8 @@ impl fmt::Display for MapContents {
         write!(f, "map {} ({}", self.map, self.map_type)?;
         match (&self.variables, self.zeros) {
             _ if self.histogram.is_some() => write!(f, ", histogram")?,
+            _ if self.heatmap.is_some() => write!(f, ", heatmap")?,
+            _ if !self.histograms.is_empty() => write!(f, ", histograms")?,
             (Some(_), _) => {}
             (None, 0) => write!(
                 f,
@@ -237,6 +286,15 @@ impl fmt::Display for MapContents {
         writeln!(f, ")")?;
         if let Some(chart) = &self.histogram {
             return chart.fmt(f);
+        }
+        if let Some(heatmap) = &self.heatmap {
+            return heatmap.fmt(f);
+        }
+        for NamedChart { of, histogram } in &self.histograms {
+            write!(f, "  {of}\n{histogram}")?;
+        }
+        if !self.histograms.is_empty() {
+            return Ok(());
         }
         for (name, value) in self.variables.iter().flat_map(|variables| &variables.0) {
             writeln!(f, "  {name} = {value}")?;

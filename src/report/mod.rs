@@ -3,6 +3,7 @@
 
 mod bench;
 mod datum;
+mod heatmap;
 mod histogram;
 mod histogram_rule;
 mod injected;
@@ -17,6 +18,7 @@ mod map_summary;
 mod outputs;
 mod refused;
 mod rejection;
+mod slot_keys;
 mod support;
 mod table;
 mod tally;
@@ -24,6 +26,7 @@ mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 pub use datum::{Datum, hex};
+pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
 pub use histogram_rule::HistogramRule;
 pub use injected::InjectedRow;
@@ -35,7 +38,7 @@ pub use kernel_check::KernelCheck;
 pub use listing::{ListedInsn, ListedLine, Listing};
 #[cfg(all(feature = "jit", feature = "cli"))]
 pub use machine_listing::{ListedMachineInsn, MachineListing};
-pub use map_contents::{Chart, MapContents, MapEntry, Variables};
+pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use refused::{Refused, RefusedLine};

@@ -102,10 +102,13 @@ impl<'p> AttachTarget<'p> {
     }
 
     fn in_kernel(program: &'p Program, sleepable: bool) -> Checked<Self> {
-        let Some(id) = program.attach_btf_id else {
-            reject!(EINVAL, "Tracing programs must provide btf_id");
+        let id = match (program.attach_btf_id, &program.attach_target) {
+            (Some(id), _) => Some(id),
+            // The name is there, and no kernel's BTF in which its id could be found.
+            (None, Some(_)) if program.kernel_btf.is_none() => None,
+            (None, _) => reject!(EINVAL, "Tracing programs must provide btf_id"),
         };
-        let Some(btf) = &program.kernel_btf else {
+        let Some((id, btf)) = id.zip(program.kernel_btf.as_ref()) else {
             unsupported!(
                 "programs that attach to a function in BTF are not supported by bpflab without \
                  the kernel's BTF"

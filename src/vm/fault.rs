@@ -99,6 +99,9 @@ pub enum FaultKind {
     /// A 64-bit immediate that names nothing here.
     #[error("{}", no_object(.0))]
     NoObject(Pseudo),
+    /// An event that was to happen here and can't.
+    #[error("an event in the middle of it: {0}")]
+    Interrupt(String),
     /// Too many objects alive.
     #[error("{0}")]
     Space(#[from] SpaceFull),

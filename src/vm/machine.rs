@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use super::attach::Site;
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
 use super::events::Placed;
@@ -15,11 +16,16 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
+use super::kernel::KernelError;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
-use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
+use super::memory::{
+    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
+};
+use super::nesting::Nesting;
 use super::outcome::Output;
 use super::probed::Probed;
+use super::sockets::Sockets;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -56,6 +62,9 @@ pub struct Machine {
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    pub(super) sockets: Sockets,
+    /// Attached programs that are active, and events in the middle of runs.
+    pub(super) nesting: Nesting,
     seat: Seat,
 }
 
@@ -98,6 +107,14 @@ pub(super) struct Lent {
     address: u64,
 }
 
+/// The program that runs, and what it has reserved, locked and given out.
+pub(super) type OfRun = (
+    Option<Current>,
+    SmallVec<[Lent; 2]>,
+    SmallVec<[u64; 1]>,
+    Vec<Output>,
+);
+
 /// The program that runs now, as helpers need to know it.
 #[derive(Debug)]
 pub struct Current {
@@ -128,6 +145,8 @@ impl Machine {
             task: None,
             outputs: Vec::new(),
             current: None,
+            sockets: Sockets::default(),
+            nesting: Nesting::default(),
         }
     }
 
@@ -160,6 +179,8 @@ impl Machine {
             task: self.task,
             outputs: Vec::new(),
             current: None,
+            sockets: self.sockets.fork(),
+            nesting: Nesting::default(),
         })
     }
 
@@ -288,6 +309,13 @@ impl Machine {
         Some(first.plus(element as u64 * span))
     }
 
+    /// Whether an object of the kernel was at this address that was freed.
+    #[must_use]
+    pub fn is_freed(&self, object: u64) -> bool {
+        let read = self.space.check(object, 1, AccessKind::Read);
+        read.is_err_and(|fault| fault.problem == Problem::Freed)
+    }
+
     /// The element of a map in whose value an address lies, and how far into it.
     pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
         let loaded = self.maps.get(map.index())?;
@@ -384,7 +412,8 @@ impl Machine {
     /// discarded, and what else the one that runs now has to give back: the verifier
     /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
-        let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
+        let records = self.lent.iter().map(|lent| lent.address);
+        let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
         addresses.sort_unstable();
         let records = addresses.into_iter().map(|address| self.pointer(address));
         records.chain(self.still_held())
@@ -401,15 +430,27 @@ impl Machine {
         self.current.as_ref()
     }
 
+    /// What helpers know of the place where the program that runs now is attached.
+    pub const fn site(&mut self) -> Option<&mut Site> {
+        match &mut self.current {
+            Some(current) => Some(&mut current.placed.site),
+            None => None,
+        }
+    }
+
     /// The program that runs now and the memory that its event lies in.
     pub(super) fn current_mut(&mut self) -> Option<(&mut Current, &mut Space)> {
         Some((self.current.as_mut()?, &mut self.space))
     }
 
     /// A program of this type begins to run on an event.
-    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+    ///
+    /// # Errors
+    /// [`KernelError::Full`] where the event's socket finds no address.
+    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), KernelError> {
         self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
+        self.point_to_socket()
     }
 
     /// The program has ended: gives the event back, to be read and removed.
@@ -417,8 +458,27 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_sockets();
         self.forget_held();
         self.current.take().map(|current| current.placed)
+    }
+
+    /// What the run under way has of its own, so that another program can run.
+    pub(super) fn take_run(&mut self) -> OfRun {
+        (
+            self.current.take(),
+            std::mem::take(&mut self.lent),
+            std::mem::take(&mut self.locks),
+            std::mem::take(&mut self.outputs),
+        )
+    }
+
+    /// Gives it back.
+    pub(super) fn put_run(&mut self, (current, lent, locks, outputs): OfRun) {
+        self.current = current;
+        self.lent = lent;
+        self.locks = locks;
+        self.outputs = outputs;
     }
 
     /// Releases what a program held that stopped at a fault: programs on other CPUs wait.

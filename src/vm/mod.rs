@@ -1,6 +1,7 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+pub mod attach;
 mod cpus;
 pub mod deferred;
 pub mod dynptr;
@@ -14,9 +15,12 @@ pub mod kfuncs;
 mod machine;
 pub mod maps;
 pub mod memory;
+mod nesting;
 mod outcome;
 mod patience;
 mod probed;
+mod redirect;
+mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;
@@ -26,5 +30,8 @@ pub use handle::{MapHandle, ProgramHandle};
 pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
 pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{AddMapError, Current, Machine};
-pub use outcome::{Outcome, Output, Run};
-pub use world::{Clock, Random, Task, UserMemory, World};
+pub use nesting::{Fire, Suspended};
+pub(crate) use outcome::Sample;
+pub use outcome::{Missed, Nested, Outcome, Output, Run};
+pub use redirect::{Redirect, RedirectTarget};
+pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};

@@ -1,9 +1,14 @@
 //! What came of an event.
 
+use super::attach::{Level, MissedWhy};
+use super::events::Event;
 use super::events::Kern;
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
+use super::redirect::Redirect;
+use crate::spec::ContextKind;
+use crate::spec::context::{self, Arch};
 use crate::util::Errno;
 
 /// What came of firing an event: what each program returned, and what it left
@@ -13,16 +18,29 @@ pub struct Outcome {
     /// The programs that ran, in order.
     pub runs: Vec<Run>,
     /// Programs that did not run because one was active on the same CPU.
-    pub missed: u64,
-    /// Whether the event goes on to the perf buffer: for tracepoints and kprobes
-    /// the AND of what the programs returned is not 0 (`trace_call_bpf`).
+    pub missed: Vec<Missed>,
+    /// Whether what happens goes on: to the perf buffer, where for tracepoints and
+    /// kprobes the AND of what the programs returned is not 0 (`trace_call_bpf`); up the
+    /// network stack; whether a cgroup's or a security module's programs allow it.
     pub passed: bool,
+    /// What the attach point makes of all results: the ANDed value of a tracepoint, what
+    /// a function returns after all, an action, 0 or a negative error. None where the
+    /// kernel makes nothing of them.
+    pub verdict: Option<i64>,
+    /// What `bpf_override_return` made the function return, which was not called.
+    pub overridden: Option<u64>,
+    /// What happened in the middle of the runs, in order.
+    pub nested: Vec<Nested>,
+    /// What the perf buffer gets of a tracepoint that passed.
+    pub(crate) sample: Option<Sample>,
     /// What programs gave out, in order.
     pub outputs: Vec<Output>,
     /// The context's bytes afterwards.
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
+    /// What the context is, where it has fields of its own names.
+    pub context_kind: Option<ContextKind>,
     /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
     pub kern: Kern,
     /// Uses of map elements that had been deleted: allowed by the kernel,
@@ -40,6 +58,34 @@ pub struct Outcome {
     pub unreleased: Vec<Pointer>,
     /// Calls that failed because the test wanted them to, in order.
     pub injected: Vec<Injected>,
+}
+
+/// A program that is attached where an event happened, and did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// The program's name.
+    pub program: String,
+    /// Why not.
+    pub why: MissedWhy,
+}
+
+/// An event that happened in the middle of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nested {
+    /// What fired.
+    pub event: String,
+    /// What the CPU did.
+    pub level: Level,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A record on its way to the perf buffer, with who was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub event: Event,
+    /// The thread's id.
+    pub pid: i32,
 }
 
 /// One program's part in an event.
@@ -93,6 +139,20 @@ pub enum Output {
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// Where a helper sent the packet or connection.
+    Redirect(Redirect),
+    /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
+    Clone {
+        /// The device's number.
+        ifindex: u32,
+        /// Whether it arrives there, instead of leaving from there.
+        ingress: bool,
+        /// The packet.
+        packet: Vec<u8>,
+    },
+    /// An acknowledgement of everything before this sequence number
+    /// (`bpf_tcp_send_ack`).
+    TcpAck(u32),
 }
 
 impl Outcome {
@@ -109,10 +169,60 @@ impl Outcome {
         self.runs.iter().find(|run| run.program == program)
     }
 
+    /// The raw data of the sample that readers of the perf event get (`PERF_SAMPLE_RAW`):
+    /// a tracepoint's record, common fields included; none where the event was dropped, or
+    /// is no tracepoint.
+    #[must_use]
+    pub fn perf_sample(&self) -> Option<Vec<u8>> {
+        let sample = self.sample.as_ref()?;
+        Some(sample.event.record_by(sample.pid))
+    }
+
+    /// How often a program was skipped, events in the middle of this one included.
+    #[must_use]
+    pub fn missed_by(&self, program: &str) -> usize {
+        let own = self
+            .missed
+            .iter()
+            .filter(|missed| missed.program == program);
+        let nested = self
+            .nested
+            .iter()
+            .map(|nested| nested.outcome.missed_by(program));
+        own.count() + nested.sum::<usize>()
+    }
+
+    /// A field of the context afterwards, by its name (`mark`, `user_ip6[1]`, `retval`):
+    /// what the program left there. `None` for a field that is not there, or is no number
+    /// of at most 8 bytes, or a pointer.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<u64> {
+        let layout = context::layout(self.context_kind?, Arch::HOST)?;
+        let (offset, size) = layout.find(name)?;
+        let at = offset as usize;
+        let bytes = self.context.get(at..at + size as usize)?;
+        match *bytes {
+            [a] => Some(a.into()),
+            [a, b] => Some(u16::from_ne_bytes([a, b]).into()),
+            [a, b, c, d] => Some(u32::from_ne_bytes([a, b, c, d]).into()),
+            _ => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+        }
+    }
+
     /// The lines that programs printed with `bpf_printk`, in order.
     pub fn printk(&self) -> impl Iterator<Item = &str> {
         self.outputs.iter().filter_map(|output| match output {
             Output::Printk(line) => Some(line.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Where the last helper that decided on it sent the packet or connection; whether it
+    /// goes there, the program's return value says.
+    #[must_use]
+    pub fn redirect(&self) -> Option<&Redirect> {
+        self.outputs.iter().rev().find_map(|output| match output {
+            Output::Redirect(redirect) => Some(redirect),
             _ => None,
         })
     }

@@ -2,23 +2,13 @@
 
 use std::time::Duration;
 
-use bpflab::{Result, Vm};
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use bpflab::{Object, Result, Vm};
 
 use crate::engines::{on_every_engine, on_every_engine_with};
 
 /// Devices, as the kernel numbers them: major number above 20 bits of minor number.
 const SDA: u32 = 8 << 20;
 const NVME: u32 = 259 << 20;
-
-/// `struct cell` of the C: the key of the heatmap.
-#[derive(Debug, Clone, Copy, PartialEq, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-struct Cell {
-    second: u64,
-    slot: u32,
-    unused: u32,
-}
 
 fn issue(vm: &mut Vm, dev: u32, sector: u64) -> Result<()> {
     let event = vm.tracepoint("block/block_rq_issue")?;
@@ -36,16 +26,16 @@ fn wait(vm: &mut Vm, micros: u64) {
     vm.world().clock().advance(Duration::from_micros(micros));
 }
 
-/// The cells that counted something: second, slot and count, in order.
-fn cells(vm: &Vm) -> Result<Vec<(u64, u32, u64)>> {
-    let cells = vm.map("heatmap")?.entries::<Cell, u64>()?.into_iter();
-    let mut cells: Vec<_> = cells
-        .map(|(cell, count)| (cell.second, cell.slot, count))
-        .collect();
+/// The cells of the heatmap, in order: second, slot and count.
+fn cells(vm: &Vm) -> Result<Vec<(u64, u64, u64)>> {
+    let entries = vm.map("heatmap")?.entries::<[u64; 2], u64>()?;
+    let cells = entries.into_iter();
+    let mut cells: Vec<_> = cells.map(|([second, slot], n)| (second, slot, n)).collect();
     cells.sort_unstable();
     Ok(cells)
 }
 
+/// How many requests were issued and not completed.
 fn under_way(vm: &Vm) -> Result<usize> {
     Ok(vm.map("started")?.entries::<[u64; 2], u64>()?.len())
 }
@@ -53,19 +43,24 @@ fn under_way(vm: &Vm) -> Result<usize> {
 /// The clock stands still until the test moves it, so a latency is exactly what the
 /// test says: 700 µs is between 2^9 and 2^10.
 #[test]
-fn a_request_counts_in_the_slot_of_its_latency() {
-    on_every_engine("block_latency", |vm| {
-        vm.attach_all()?;
-        vm.world().clock().set_ns(5_000_000_000);
+fn a_request_counts_in_the_slot_of_its_latency() -> Result<()> {
+    let object = Object::open("examples/bpf/block_latency.bpf.o")?;
+    let mut vm = Vm::new(object)?;
+    vm.attach_all()?;
+    vm.world().clock().set_ns(5_000_000_000);
 
-        issue(vm, SDA, 2048)?;
-        wait(vm, 700);
-        complete(vm, SDA, 2048)?;
+    let issued = vm.tracepoint("block/block_rq_issue")?;
+    vm.fire(issued.set("dev", SDA)?.set("sector", 2048)?)?;
 
-        assert_eq!(cells(vm)?, [(5, 9, 1)]);
-        assert_eq!(under_way(vm)?, 0);
-        Ok(())
-    });
+    vm.world().clock().advance(Duration::from_micros(700));
+
+    let completed = vm.tracepoint("block/block_rq_complete")?;
+    vm.fire(completed.set("dev", SDA)?.set("sector", 2048)?)?;
+
+    let second_and_slot = [5, 9];
+    let count = vm.map("heatmap")?.get::<[u64; 2], u64>(&second_and_slot)?;
+    assert_eq!(count, Some(1));
+    Ok(())
 }
 
 /// The ends of a slot.

@@ -45,7 +45,6 @@ pub fn on_every_engine_with(
 
 /// Runs a test of an example that the verifier can't judge yet: on the checked
 /// interpreter, whatever engine is asked for.
-#[allow(dead_code, reason = "until the examples with typed pointers are there")]
 pub fn on_the_checked_engine(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
     for target in [Target::Own, Target::Auto] {
         let (asked, expected) = (EngineKind::default(), EngineKind::Checked);

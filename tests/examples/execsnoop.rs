@@ -37,10 +37,11 @@ fn a_record_says_who_started_what() {
     on_every_engine("execsnoop", |vm| {
         vm.attach_all()?;
         vm.world().task().set_pid(4242).set_uid(33).set_comm("ls");
+        vm.world().current_task()?.set("real_parent.tgid", 4200)?;
         let [record] = exec(vm, "/usr/bin/ls")?[..] else {
             panic!("one record")
         };
-        assert_eq!((record.pid, record.uid), (4242, 33));
+        assert_eq!((record.pid, record.ppid, record.uid), (4242, 4200, 33));
         assert_eq!(
             (text(&record.comm), text(&record.filename)),
             ("ls", "/usr/bin/ls")

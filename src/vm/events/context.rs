@@ -12,19 +12,23 @@ use crate::spec::context::{self as spec, Arch, FieldType};
 /// Other names for the registers of x86-64: those of libbpf's `PT_REGS_*` and of
 /// bpftrace.
 const X86_64: &[(&str, &[&str])] = &[
-    ("di", &["parm1", "arg0"]),
-    ("si", &["parm2", "arg1"]),
-    ("dx", &["parm3", "arg2"]),
-    ("cx", &["parm4", "arg3"]),
+    ("di", &["parm1", "arg0", "rdi"]),
+    ("si", &["parm2", "arg1", "rsi"]),
+    ("dx", &["parm3", "arg2", "rdx"]),
+    ("cx", &["parm4", "arg3", "rcx"]),
     ("r8", &["parm5", "arg4"]),
     ("r9", &["parm6", "arg5"]),
-    ("ax", &["rc", "retval"]),
-    ("bp", &["fp"]),
+    ("ax", &["rc", "retval", "ret", "rax"]),
+    ("bx", &["rbx"]),
+    ("bp", &["fp", "rbp"]),
+    ("ip", &["pc", "rip"]),
+    ("sp", &["rsp"]),
+    ("flags", &["eflags", "rflags"]),
 ];
 
 /// The same for elements of arm64's `regs`.
 const ARM64: &[(u32, &[&str])] = &[
-    (0, &["parm1", "arg0", "rc", "retval"]),
+    (0, &["parm1", "arg0", "rc", "retval", "ret"]),
     (1, &["parm2", "arg1"]),
     (2, &["parm3", "arg2"]),
     (3, &["parm4", "arg3"]),
@@ -103,10 +107,23 @@ fn name_registers(fields: &mut Vec<Field>, machine: Arch) {
                 field.aliases.push(format!("regs.{}", field.name));
             }
         }
-        Arch::Arm64 => fields.extend(ARM64.iter().map(|(index, aliases)| Field {
-            aliases: names(aliases),
-            ..Field::inline(format!("x{index}"), index * 8, Shape::number(8, false))
-        })),
+        Arch::Arm64 => {
+            for field in fields.iter_mut().filter(|field| field.name != "regs") {
+                if field.name == "pc" {
+                    field.aliases = names(&["ip", "regs.ip"]);
+                }
+                field.aliases.push(format!("regs.{}", field.name));
+            }
+            fields.extend((0..31).map(|index| {
+                let others = ARM64.iter().find(|(register, _)| *register == index);
+                let mut aliases = others.map_or_else(Vec::new, |(_, aliases)| names(aliases));
+                aliases.push(format!("regs.x{index}"));
+                Field {
+                    aliases,
+                    ..Field::inline(format!("x{index}"), index * 8, Shape::number(8, false))
+                }
+            }));
+        }
     }
 }
 

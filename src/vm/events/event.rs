@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::context;
 use super::error::{EventError, ValueProblem};
+use super::extras::{self, Extras, Iteration};
 use super::kern::Kern;
 use super::layout::Layout;
 use super::packet;
@@ -14,6 +15,7 @@ use super::value::FieldValue;
 use super::window::Window;
 use crate::spec::context::Arch;
 use crate::spec::{ContextKind, ProgType};
+use crate::vm::attach::Fires;
 
 /// What kind of attach point fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +26,20 @@ pub enum EventKind {
     RawTracepoint,
     /// A kernel function, for `fentry`, `fexit`, `fmod_ret` and `lsm` programs.
     Function,
+    /// A kernel function is entered: registers, for `kprobe` programs.
+    Kprobe,
+    /// A kernel function returns.
+    Kretprobe,
+    /// A place in user space is reached.
+    Uprobe,
+    /// A function in user space returns.
+    Uretprobe,
+    /// A marker in user space is reached.
+    Usdt,
+    /// An iterator shows an object.
+    Iterator,
+    /// A member of a struct of operations is called.
+    StructOps,
     /// A packet, for all types that run on packets.
     Packet,
     /// A struct of fields: registers, a socket operation, …
@@ -58,16 +74,38 @@ pub enum EventKind {
 /// assert!(error.to_string().contains("has mark"));
 /// # Ok::<(), bpflab::vm::events::EventError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    name: String,
-    kind: EventKind,
+    pub(super) name: String,
+    pub(super) kind: EventKind,
     pub(super) body: Body,
     pub(super) kern: Kern,
+    /// What few events have.
+    pub(super) extras: Option<Box<Extras>>,
+}
+
+impl EventKind {
+    /// Which hooks it hits.
+    #[must_use]
+    pub const fn fires(self) -> Fires {
+        match self {
+            Self::Tracepoint => Fires::Tracepoint,
+            Self::RawTracepoint => Fires::RawTracepoint,
+            Self::Function => Fires::Function,
+            Self::Kprobe => Fires::KernelEntry,
+            Self::Kretprobe => Fires::KernelReturn,
+            Self::Uprobe => Fires::UserEntry,
+            Self::Uretprobe => Fires::UserReturn,
+            Self::Usdt => Fires::Usdt,
+            Self::Iterator => Fires::Iterator,
+            Self::StructOps => Fires::StructOps,
+            Self::Packet | Self::Context(_) | Self::Bytes => Fires::Context,
+        }
+    }
 }
 
 /// Where an event's bytes come from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Body {
     /// The fields of one layout.
     Fields {
@@ -106,7 +144,7 @@ pub struct Common {
 }
 
 impl Event {
-    fn of_layout(kind: EventKind, layout: Arc<Layout>) -> Self {
+    pub(super) fn of_layout(kind: EventKind, layout: Arc<Layout>) -> Self {
         let values = Values::new(&layout);
         Self {
             name: layout.name.clone(),
@@ -117,6 +155,7 @@ impl Event {
                 data: None,
             },
             kern: Kern::default(),
+            extras: None,
         }
     }
 
@@ -139,6 +178,24 @@ impl Event {
         Self::of_layout(EventKind::Function, layout.into())
     }
 
+    /// An iterator shows an object ([`Layout::of_iterator`]).
+    #[must_use]
+    pub fn iterator(layout: impl Into<Arc<Layout>>) -> Self {
+        let mut event = Self::of_layout(EventKind::Iterator, layout.into());
+        event.extras = Some(Box::new(Extras {
+            iteration: Some(Iteration::default()),
+            ..Extras::default()
+        }));
+        event
+    }
+
+    /// Says where an iterator stands.
+    #[must_use]
+    pub fn iteration(mut self, iteration: Iteration) -> Self {
+        self.extras.get_or_insert_default().iteration = Some(iteration);
+        self
+    }
+
     /// A packet, from its Ethernet header on. For `sk_skb`, `sk_msg` and
     /// `sk_reuseport` programs the bytes are the data without headers.
     ///
@@ -156,6 +213,7 @@ impl Event {
                 set: Vec::new(),
             },
             kern: Kern::default(),
+            extras: None,
         }
     }
 
@@ -198,6 +256,7 @@ impl Event {
             kind: EventKind::Bytes,
             body: Body::Bytes(bytes.into()),
             kern: Kern::default(),
+            extras: None,
         }
     }
 
@@ -267,6 +326,9 @@ impl Event {
             Body::Fields { layout, values, .. } => {
                 if let (EventKind::Context(_), Some(why)) = (self.kind, context::derived(field)) {
                     return Err(fixed(&self.name, field, why));
+                }
+                if let Some(inner) = extras::inner(&mut self.extras, field) {
+                    return inner.set(field, value);
                 }
                 values.set(layout, field, value)
             }
@@ -371,6 +433,19 @@ impl Event {
             Body::Fields { layout, values, .. } => values.context(layout),
             Body::Packet { bytes, .. } | Body::Bytes(bytes) => bytes.clone(),
         }
+    }
+
+    /// The same as the kernel makes it: a tracepoint's record names the thread that it
+    /// happened in, unless a test set it.
+    #[must_use]
+    pub fn record_by(&self, pid: i32) -> Vec<u8> {
+        let mut record = self.record();
+        let at = self.layout().and_then(|layout| layout.offset("common_pid"));
+        let place = at.and_then(|at| record.get_mut(at as usize..at as usize + 4));
+        if let Some(place) = place.filter(|place| **place == [0; 4]) {
+            place.copy_from_slice(&pid.to_le_bytes());
+        }
+        record
     }
 
     /// The bytes that a program may read of the context: attaching one that reads

@@ -164,6 +164,35 @@ impl Layout {
         layout
     }
 
+    /// The context of iterators over `target`: `struct bpf_iter__<target>`, of which each
+    /// member takes 8 bytes.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] if BTF has no such iterator.
+    pub fn of_iterator(btf: &Btf, target: &str) -> Result<Self, EventError> {
+        let name = format!("bpf_iter__{target}");
+        let Some(context) = btf.find(&name, Kind::Struct) else {
+            return Err(EventError::NoLayout {
+                event: target.to_owned(),
+                tried: vec![format!("no struct {name} in BTF")],
+            });
+        };
+        // Members are unions of a pointer and 8 bytes (`__bpf_md_ptr`).
+        let slot = |name: &str, at: u32| Field::inline(name, at / 8, Shape::number(8, false));
+        let mut fields = Vec::new();
+        for member in context.members() {
+            let lifted = btf
+                .resolve(member.ty)
+                .ok()
+                .filter(|_| member.name.is_empty());
+            match lifted.and_then(|union| union.members().next()) {
+                Some(inner) => fields.push(slot(inner.name, member.bit_offset)),
+                None => fields.push(slot(member.name, member.bit_offset)),
+            }
+        }
+        Ok(args_layout(target.to_owned(), fields, name))
+    }
+
     /// The arguments of kernel function `name`, which a program on its entry gets,
     /// and behind them what it returned (`ret`), which one on its exit gets. The
     /// trampoline saves whole registers: give 8-byte values.

@@ -10,6 +10,7 @@ use super::checksum;
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
+use super::extras::Extras;
 use super::kern::{Checksum, Headers, Kern};
 use super::layout::{Layout, Source};
 use super::packet::{self, Prepared};
@@ -19,6 +20,7 @@ use super::value::FieldValue;
 use super::window::{PacketRange, Window};
 use crate::spec::context::Arch;
 use crate::spec::{ContextKind, PacketAccess, ProgType};
+use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
 use crate::vm::world::Socket;
 
@@ -32,6 +34,8 @@ pub struct Placed {
     pub context: Address,
     /// The packet, or the data between two pointers of the context.
     pub packet: Option<PlacedPacket>,
+    /// What helpers know of the place.
+    pub site: Site,
     /// Regions behind other pointers of the context: a socket, the flow's keys.
     others: SmallVec<[(&'static str, Address); 2]>,
     /// The kernel's side of the context.
@@ -52,6 +56,8 @@ pub struct PlacedPacket {
     data_offset: usize,
     /// Where its headers begin, for an `sk_buff`.
     pub headers: Option<Headers>,
+    /// From where to where a message lies in the block, of which the program sees a part.
+    pub message: Option<(usize, usize)>,
     /// Where the context has the pointers.
     window: Window,
     /// Whether programs may follow them.
@@ -68,7 +74,14 @@ impl Event {
             EventKind::RawTracepoint => {
                 context == ContextKind::RawTracepoint || prog_type == ProgType::Tracing
             }
-            EventKind::Function => context == ContextKind::BtfArgs,
+            EventKind::Function => matches!(prog_type, ProgType::Tracing | ProgType::Lsm),
+            EventKind::Kprobe
+            | EventKind::Kretprobe
+            | EventKind::Uprobe
+            | EventKind::Uretprobe
+            | EventKind::Usdt => prog_type == ProgType::Kprobe,
+            EventKind::Iterator => prog_type == ProgType::Tracing,
+            EventKind::StructOps => prog_type == ProgType::StructOps,
             EventKind::Packet => packet::takes_packets(prog_type),
             EventKind::Context(kind) => context == kind,
             EventKind::Bytes => true,
@@ -105,7 +118,24 @@ impl Event {
         let mut placed = parts.insert(prog_type, space)?;
         placed.kern = self.kern.clone();
         placed.see_checksum(space);
+        placed.site.arguments = self.arguments();
+        if let Some(extras) = &self.extras
+            && let Err(error) = placed.add(extras, self.layout(), space)
+        {
+            placed.remove(space);
+            return Err(error);
+        }
         Ok(placed)
+    }
+
+    /// How many slots of the context are arguments, where it has nothing but those.
+    fn arguments(&self) -> u32 {
+        match (self.kind(), self.layout()) {
+            (EventKind::Function | EventKind::StructOps, Some(layout)) => {
+                layout.offset("ret").unwrap_or(layout.size) / 8
+            }
+            _ => 0,
+        }
     }
 }
 
@@ -140,6 +170,11 @@ impl EventKind {
                 "a raw tracepoint runs raw_tracepoint programs and, as tp_btf, tracing ones"
             }
             Self::Function => "a function runs tracing and lsm programs",
+            Self::Kprobe | Self::Kretprobe | Self::Uprobe | Self::Uretprobe | Self::Usdt => {
+                "a probe runs programs of type kprobe"
+            }
+            Self::Iterator => "an iterator runs tracing programs",
+            Self::StructOps => "a struct of operations is made of struct_ops programs",
             Self::Packet => "packets run XDP, tc, socket filter, cgroup_skb, lwt, sk_* programs",
             Self::Context(_) => "the context is that of another type",
             Self::Bytes => "",
@@ -178,6 +213,11 @@ impl Parts {
             let prepared = Prepared {
                 block: data.to_vec(),
                 end: data.len(),
+                // For the TCP header options that helpers write.
+                room: match prog_type {
+                    ProgType::SockOps => (0, 64),
+                    _ => (0, 0),
+                },
                 ..Prepared::default()
             };
             (prepared, window)
@@ -248,11 +288,13 @@ impl Parts {
         let region = Region::bytes("context", bytes)
             .judged()
             .with_hidden(self.hidden)
-            .with_rights(rights(info.context));
+            .with_rights(rights(info.context))
+            .as_context(info.context);
         let context = space.insert(region)?;
         let mut placed = Placed {
             context,
             packet: None,
+            site: Site::default(),
             others: SmallVec::new(),
             kern: Kern::default(),
             socket: self.socket.clone().map(Box::new),
@@ -314,6 +356,7 @@ impl Parts {
                 frags: prepared.frags,
                 data_offset: range.data,
                 headers,
+                message: None,
                 window,
                 access,
             });
@@ -343,6 +386,52 @@ impl Placed {
         self.context.register()
     }
 
+    /// Places what an event has besides its fields.
+    fn add(
+        &mut self,
+        extras: &Extras,
+        layout: Option<&Layout>,
+        space: &mut Space,
+    ) -> Result<(), EventError> {
+        self.site.ip = extras.ip;
+        self.site.counter = extras.counter;
+        self.site.branches.clone_from(&extras.branches);
+        if let Some(inner) = &extras.inner {
+            let bytes = inner.values.context(&inner.layout);
+            self.put_behind(space, inner.at, "registers of the system call", &bytes)?;
+        }
+        if let Some(sp) = layout.and_then(|layout| layout.offset("sp"))
+            && !extras.stack.is_empty()
+            && block(space, self.context)
+                .is_some_and(|(bytes, _)| bytes.load(sp as usize, 8) == Some(0))
+        {
+            self.put_behind(space, sp, "kernel stack", &extras.stack)?;
+        }
+        if let Some(iteration) = &extras.iteration {
+            self.put_behind(space, 0, "bpf_iter_meta", &iteration.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Puts bytes into memory, and their address into the context, where it is a number
+    /// as any other.
+    fn put_behind(
+        &mut self,
+        space: &mut Space,
+        at: u32,
+        name: &'static str,
+        bytes: &[u8],
+    ) -> Result<(), EventError> {
+        let region = Region::bytes(name, Arc::new(SharedBytes::from_bytes(bytes)));
+        let address = space.insert(region.judged().with_rights(Rights::Read))?;
+        self.others.push((name, address));
+        if let Some((context, _)) = block(space, self.context) {
+            // An offset from a layout of this context: the store is in bounds.
+            let _ = context.store(at as usize, 8, address.register());
+        }
+        Ok(())
+    }
+
     /// The context's bytes as they are now; pointers in it read as zero.
     #[must_use]
     pub fn context_bytes(&self, space: &Space) -> Vec<u8> {
@@ -354,8 +443,9 @@ impl Placed {
     pub fn packet_bytes(&self, space: &Space) -> Option<Vec<u8>> {
         let packet = self.packet.as_ref()?;
         let range = self.packet_range(space)?;
+        let (start, end) = packet.message.unwrap_or((range.data, range.end));
         let (bytes, _) = block(space, packet.region)?;
-        let mut copy = bytes.copy(range.data, range.end.checked_sub(range.data)?)?;
+        let mut copy = bytes.copy(start, end.checked_sub(start)?)?;
         copy.extend_from_slice(&packet.frags);
         Some(copy)
     }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::super::attach::Level;
+use super::super::events::Event;
 use super::super::fault::{Fault, HelperProblem};
 use super::super::handle::MapHandle;
 use super::super::machine::Machine;
 use super::super::maps::Map;
 use super::super::memory::AccessKind;
+use super::super::outcome::Outcome;
 use crate::program::Program;
 
 /// Bytes that were copied out of memory; few of them cost no allocation.
@@ -164,6 +167,27 @@ impl Call<'_> {
             found: self.machine.pointer(self.arg(n)),
             wanted,
         }
+    }
+
+    /// Fires an event in the middle of the run, for a mock that stands for a helper which
+    /// reaches a traced function: programs that are attached there run, unless those that
+    /// are active on the CPU keep them from it, as in Linux. What came of it is in the
+    /// outcome of the run, too ([`Outcome::nested`]).
+    ///
+    /// ```
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// let wakeup = vm.tracepoint("syscalls/sys_enter_write")?;
+    /// vm.mock_helper("bpf_send_signal", move |call| call.fire(&wakeup).map(|_| 0))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    pub fn fire(&mut self, event: &Event) -> Result<Outcome, HelperProblem> {
+        self.machine.interrupt(Level::Task, event)
     }
 
     /// Calls the program's function that argument `n` points to.

@@ -8,13 +8,18 @@
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
 mod callee;
+mod cgroup;
+mod context;
 mod cpumask;
 mod critical;
+mod dynptr;
+mod dynptr_probe;
 mod exception;
-mod fields;
 mod graph;
 mod held;
 mod iterator;
+mod kernel;
+mod kernel_iterator;
 mod list;
 mod lock;
 mod map;
@@ -23,7 +28,10 @@ mod rbtree;
 mod red_black;
 mod state;
 mod string;
+mod task;
 mod user;
+mod work;
+mod xdp;
 
 use std::sync::PoisonError;
 
@@ -33,8 +41,7 @@ use super::inject;
 use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
 
 pub use callee::Callee;
-pub use fields::{Field, FieldKind, fields};
-pub use object::{drop_object, free_fields};
+pub use object::{drop_object, free_fields, percpu_part};
 pub(super) use state::State;
 
 /// The body that a path of the table names.

@@ -1,0 +1,146 @@
+//! Events that probes see: kernel functions, system calls, user space, perf events,
+//! iterators, tracepoints of the test's own.
+
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+use super::vm::Vm;
+use crate::btf::{Btf, Kind};
+use crate::spec::ProgType;
+use crate::spec::context::Arch;
+use crate::vm::events::{Event, EventError, Layout};
+
+impl Vm {
+    /// The machine that the loaded programs were compiled for, as far as it shows: which
+    /// `struct pt_regs` their BTF has. Otherwise the host's.
+    #[must_use]
+    pub fn arch(&self) -> Arch {
+        let own = self.programs().filter_map(|program| program.btf.as_ref());
+        let mut shown = own.chain(&self.kernel_btf).filter_map(arch_of);
+        shown.next().unwrap_or(Arch::HOST)
+    }
+
+    /// The parameters of a kernel function, where BTF knows them.
+    fn parameters(&self, function: &str) -> Option<Layout> {
+        self.first_btf(|btf| Layout::of_function(btf, function))?
+            .ok()
+    }
+
+    /// A kernel function is entered: registers, for `kprobe` programs. Its arguments go
+    /// by number ([`Event::arg`]), by name where BTF has the function, and by register
+    /// (`di`, `rdi`, `parm1`; `regs[0]`, `x0`).
+    ///
+    /// ```
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// let event = vm.kprobe("vfs_read").arg(3, 4096)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn kprobe(&self, function: &str) -> Event {
+        let parameters = self.parameters(function);
+        Event::kprobe(function, self.arch(), parameters.as_ref())
+    }
+
+    /// A kernel function returns: `ret` is what.
+    #[must_use]
+    pub fn kretprobe(&self, function: &str) -> Event {
+        Event::kretprobe(function, self.arch())
+    }
+
+    /// The function of a system call is entered (`__x64_sys_write` for `write`): its
+    /// argument points to the user's registers. Fields are the call's arguments by number
+    /// and name, and those registers.
+    #[must_use]
+    pub fn ksyscall(&self, name: &str) -> Event {
+        Event::ksyscall(name, self.arch())
+    }
+
+    /// The function of a system call returns: `ret` is what.
+    #[must_use]
+    pub fn kretsyscall(&self, name: &str) -> Event {
+        let arch = self.arch();
+        Event::kretprobe(&format!("{}{name}", arch.syscall_prefix()), arch)
+    }
+
+    /// A place in user space is reached: `/usr/bin/bash:readline`, or only what stands
+    /// behind the file's name. Arguments go by number and register.
+    #[must_use]
+    pub fn uprobe(&self, place: &str) -> Event {
+        Event::uprobe(place, self.arch(), None)
+    }
+
+    /// A function in user space returns: `ret` is what.
+    #[must_use]
+    pub fn uretprobe(&self, place: &str) -> Event {
+        Event::uretprobe(place, self.arch())
+    }
+
+    /// A marker in user space is reached: `provider:name`, with or without the file
+    /// before it. [`Event::args`] gives its arguments, which `bpf_usdt_arg` finds.
+    #[must_use]
+    pub fn usdt(&self, marker: &str) -> Event {
+        Event::usdt(marker, self.arch())
+    }
+
+    /// A sample of a perf event: registers, `sample_period`, `addr`;
+    /// [`Event::counter`] and [`Event::branches`] say what helpers read.
+    ///
+    /// # Errors
+    /// None in practice: the context has fixed fields on every machine.
+    pub fn perf_event(&self) -> Result<Event> {
+        Ok(Event::context(ProgType::PerfEvent, self.arch())?)
+    }
+
+    /// An iterator shows an object: the members of `struct bpf_iter__<target>` by name.
+    /// What is not set is null, which is how the last call of an iteration looks;
+    /// [`iterate`](Self::iterate) makes all calls.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] where no BTF knows the target.
+    pub fn iterator(&self, target: &str) -> Result<Event> {
+        let found = self.first_btf(|btf| Layout::of_iterator(btf, target));
+        match found {
+            Some(layout) => Ok(Event::iterator(layout?)),
+            None => Err(Error::Event(EventError::NoLayout {
+                event: target.to_owned(),
+                tried: vec![
+                    format!("no BTF here has a struct bpf_iter__{target}"),
+                    "give the BTF of a kernel that has it".to_owned(),
+                ],
+            })),
+        }
+    }
+
+    /// Adds a tracepoint that only the test knows: [`tracepoint`](Self::tracepoint) finds
+    /// it by its name, and programs can be attached to it.
+    pub fn declare(&mut self, layout: Layout) -> &mut Self {
+        self.declared.push(Arc::new(layout));
+        self
+    }
+
+    /// A tracepoint that was declared.
+    pub(super) fn declared(&self, name: &str) -> Option<&Arc<Layout>> {
+        self.declared
+            .iter()
+            .rev()
+            .find(|layout| layout.name == name)
+    }
+}
+
+/// Whose registers a BTF describes.
+fn arch_of(btf: &Btf) -> Option<Arch> {
+    if btf.find("user_pt_regs", Kind::Struct).is_some() {
+        return Some(Arch::Arm64);
+    }
+    let registers = btf.find("pt_regs", Kind::Struct)?;
+    let has = |name: &str| registers.members().any(|member| member.name == name);
+    if has("di") || has("rdi") {
+        Some(Arch::X86_64)
+    } else if has("regs") {
+        Some(Arch::Arm64)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,462 @@
+//! All that is needed to run programs on a machine: who is loaded, who is attached where.
+//! A `Vm` lends it for an event; what fires in the middle of a run has a copy.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::attach_point::Attached;
+use super::engine_kind::EngineKind;
+use super::error::{Error, Result, list};
+use super::interrupt::{Interrupter, Interrupts};
+use super::runner::Runner;
+use super::scene::Scene;
+use super::usdt;
+use crate::interp::{Budget, Checked, How, Image, Plan};
+use crate::isa::low32;
+use crate::spec::{AttachType, ProgType};
+use crate::util::Errno;
+use crate::verifier::Verification;
+use crate::vm::attach::{Guard, Hook, MissedWhy, Order, Results, Session, Site, Tally, Then};
+use crate::vm::events::{Event, EventKind};
+use crate::vm::{Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run, Sample};
+
+/// Programs and where they are attached.
+#[derive(Clone, Copy)]
+pub(super) struct Stage<'a> {
+    pub images: &'a [Arc<Image>],
+    pub verifications: &'a [Arc<Verification>],
+    pub attached: &'a [Attached],
+    pub interrupts: &'a Interrupts,
+    pub engine: EngineKind,
+    pub budget: Budget,
+}
+
+/// The same with its own copies, for events in the middle of runs.
+pub(super) struct Troupe {
+    pub images: Vec<Arc<Image>>,
+    pub verifications: Vec<Arc<Verification>>,
+    pub attached: Vec<Attached>,
+    pub interrupts: Interrupts,
+    pub engine: EngineKind,
+    pub budget: Budget,
+}
+
+/// Programs of one hook that an event hits.
+type Hits<'a> = SmallVec<[(Hook, Option<AttachType>, &'a Attached); 4]>;
+
+/// A run's place among those of an event.
+struct Turn {
+    program: ProgramHandle,
+    cookie: u64,
+    guard: Guard,
+    session: Option<Session>,
+    retval: i32,
+}
+
+impl Turn {
+    /// Says what helpers know of the place.
+    fn describe(&self, image: &Image, site: &mut Site) {
+        let program = image.program();
+        site.cookie = match Hook::of(program) {
+            // libbpf has its own use for it (`usdt.bpf.h`).
+            Hook::Usdt => usdt::spec_id(self.program).into(),
+            _ => self.cookie,
+        };
+        site.attach_type = program.expected_attach_type;
+        site.session = self.session;
+        site.retval = self.retval;
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// The loaded form of a program.
+    pub fn image(&self, program: ProgramHandle) -> Result<&'a Arc<Image>> {
+        let image = self.images.get(program.index());
+        image.ok_or_else(|| self.no_program(&format!("#{}", program.0)))
+    }
+
+    /// The error for a program that is not loaded.
+    pub fn no_program(&self, name: &str) -> Error {
+        let names = self
+            .images
+            .iter()
+            .map(|image| image.program().name.as_str());
+        Error::NoProgram {
+            name: name.to_owned(),
+            there: list(names),
+        }
+    }
+
+    /// Whether a tracepoint has all that a verified program reads of it. The kernel
+    /// looks when the program is attached (`perf_event_set_bpf_prog`,
+    /// `kernel/events/core.c`; `__bpf_probe_register`, `kernel/trace/bpf_trace.c`).
+    pub fn check_context(&self, program: ProgramHandle, event: &Event) -> Result<()> {
+        let verification = self.verifications.get(program.index());
+        let Some(known) = verification.map(|known| &known.outcome) else {
+            return Ok(());
+        };
+        let (Ok(verified), Some(there)) = (known, event.readable()) else {
+            return Ok(());
+        };
+        let image = verified.program();
+        let errno = match image.prog_type {
+            ProgType::Tracepoint => Errno::EACCES,
+            ProgType::RawTracepoint => Errno::EINVAL,
+            _ => return Ok(()),
+        };
+        let needed = verified.requirements().context;
+        if needed <= there {
+            return Ok(());
+        }
+        Err(Error::Context {
+            program: image.name.clone(),
+            event: event.name().to_owned(),
+            needed,
+            there,
+            errno,
+        })
+    }
+
+    /// Runs of a program on an event that stays in memory.
+    pub fn runner<'v>(
+        self,
+        machine: &'v mut Machine,
+        checked: &'v mut Checked,
+        program: ProgramHandle,
+        event: &Event,
+    ) -> Result<Runner<'v>>
+    where
+        'a: 'v,
+    {
+        self.check_context(program, event)?;
+        let how = match engine_of(self.images, self.engine, program) {
+            EngineKind::Checked => How::Checked,
+            EngineKind::Interp => How::Fast,
+            EngineKind::Jit => How::Native,
+        };
+        let entry = self.image(program)?;
+        let scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let plan = Plan {
+            images: self.images,
+            entry,
+            context: scene.context,
+            budget: self.budget,
+        };
+        let runs = checked.prepare(scene.machine, plan, how)?;
+        Ok(Runner::new(scene, runs, entry.program(), event))
+    }
+
+    /// Fires an event.
+    pub fn fire(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        event: Cow<'_, Event>,
+    ) -> Result<Outcome> {
+        let mut outcome = Outcome {
+            passed: true,
+            ..Outcome::default()
+        };
+        let mut returned = None;
+        let hits = self.hits(&event);
+        let mut rest = &hits[..];
+        while let Some((hook, attach_type, _)) = rest.first() {
+            let same = |hit: &&(Hook, Option<AttachType>, &Attached)| {
+                hit.0 == *hook && hit.1 == *attach_type
+            };
+            let count = rest.iter().take_while(same).count();
+            let (group, others) = rest.split_at(count);
+            rest = others;
+            let seen = result_seen(*hook, &event, returned);
+            let tally = self.run_list(machine, checked, *hook, group, &seen, &mut outcome)?;
+            outcome.passed &= tally.passes();
+            outcome.verdict = tally.verdict().or(outcome.verdict);
+            if hook.modifies_return() && !tally.passes() {
+                returned = tally.verdict();
+            }
+        }
+        if event.kind() == EventKind::Tracepoint {
+            if hits.is_empty() {
+                outcome.verdict = Some(1);
+            }
+            if outcome.passed {
+                let pid = machine.world.task().pid().cast_signed();
+                let event = event.into_owned();
+                outcome.sample = Some(Sample { event, pid });
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// The programs that an event fires, by hook and in the order in which they run.
+    fn hits(&self, event: &Event) -> Hits<'a> {
+        let mut hits: Hits<'a> = self
+            .attached
+            .iter()
+            .filter(|attached| attached.point.is_hit_by(event))
+            .map(|attached| (attached.point.hook, attached.point.attach_type, attached))
+            .collect();
+        if hits.len() > 1 {
+            // Who comes last and runs first, stably.
+            hits.sort_by_key(|(hook, attach_type, _)| (*hook, attach_type.map(AttachType::number)));
+            let mut rest = &mut hits[..];
+            while let Some((hook, _, _)) = rest.first() {
+                let hook = *hook;
+                let count = rest.iter().take_while(|hit| hit.0 == hook).count();
+                let (group, others) = std::mem::take(&mut rest).split_at_mut(count);
+                if hook.rule().order == Order::Last {
+                    group.reverse();
+                }
+                rest = others;
+            }
+        }
+        hits
+    }
+
+    /// Runs the programs of one hook.
+    fn run_list(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        hook: Hook,
+        group: &[(Hook, Option<AttachType>, &Attached)],
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<Tally> {
+        let rule = hook.rule();
+        let mut tally = Tally::new(rule.results);
+        if let Err(why) = machine.guards().enter_list(rule.guard) {
+            tally.skip();
+            for (_, _, attached) in group {
+                self.miss(attached.program, why, outcome);
+            }
+            return Ok(tally);
+        }
+        let mut retval = 0;
+        let mut result = Ok(());
+        for (_, _, attached) in group {
+            let turn = Turn {
+                program: attached.program,
+                cookie: attached.cookie,
+                guard: rule.guard,
+                session: None,
+                retval,
+            };
+            match self.take_turn(machine, checked, turn, hook, event, outcome) {
+                Ok(None) => {}
+                Ok(Some((r0, said))) => {
+                    retval = said;
+                    let then = tally.add(r0, &mut retval);
+                    // `aggr_pre_handler`: the others don't see a call that was overridden.
+                    let overridden = hook == Hook::Kprobe && outcome.overridden.is_some();
+                    if then == Then::End || overridden {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        machine.guards().leave_list(rule.guard);
+        result.map(|()| tally)
+    }
+
+    fn miss(&self, program: ProgramHandle, why: MissedWhy, outcome: &mut Outcome) {
+        let image = self.images.get(program.index());
+        let program = image.map_or_else(String::new, |image| image.program().name.clone());
+        outcome.missed.push(Missed { program, why });
+    }
+
+    /// Runs one of them, unless it is not its turn: r0, and what it set as the return
+    /// value of the hook.
+    fn take_turn(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        mut turn: Turn,
+        hook: Hook,
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<Option<(u64, i32)>> {
+        let program = turn.program;
+        if let Err(why) = machine.guards().enter_program(turn.guard, program) {
+            self.miss(program, why, outcome);
+            return Ok(None);
+        }
+        let is_session = hook.rule().results == Results::Session;
+        let returns = matches!(event.kind(), EventKind::Kretprobe | EventKind::Uretprobe);
+        let mut runs = true;
+        if is_session {
+            let (sessions, space) = machine.sessions();
+            turn.session = if returns {
+                sessions.resume(space, program, event.name())?
+            } else {
+                Some(sessions.enter(space, program, event.name())?)
+            };
+            runs = turn.session.is_some();
+        }
+        let result = if runs {
+            self.run_on(machine, checked, &turn, event, outcome)
+                .map(Some)
+        } else {
+            Ok(None)
+        };
+        if is_session {
+            let (sessions, space) = machine.sessions();
+            match &result {
+                Ok(Some((r0, _))) if !returns => sessions.decide(program, low32(*r0)),
+                _ if returns => sessions.leave(space, program, event.name()),
+                _ => {}
+            }
+        }
+        machine.guards().leave_program(turn.guard, program);
+        result
+    }
+
+    /// Runs a program on an event, and adds what came of it to an outcome.
+    fn run_on(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        turn: &Turn,
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<(u64, i32)> {
+        let program = turn.program;
+        let image = self.image(program)?;
+        if event.kind() == EventKind::Usdt {
+            usdt::fill(machine, image, program, event, turn.cookie)?;
+        }
+        if !self.interrupts.is_empty() {
+            return self.run_interrupted(machine, checked, turn, event, outcome);
+        }
+        let mut runner = self.runner(machine, checked, program, event)?;
+        if let Some(site) = runner.site() {
+            turn.describe(image, site);
+        }
+        let finished = runner.run();
+        let retval = runner.site().map_or(0, |site| site.retval);
+        runner.collect(outcome);
+        Ok((finished?.r0, retval))
+    }
+
+    /// Runs one program on an event, wherever it is attached, and whoever is active.
+    pub fn run_alone(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        program: ProgramHandle,
+        event: &Event,
+    ) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        let turn = Turn {
+            program,
+            cookie: 0,
+            guard: Guard::None,
+            session: None,
+            retval: 0,
+        };
+        let (r0, _) = self.run_on(machine, checked, &turn, event, &mut outcome)?;
+        outcome.passed = low32(r0) != 0;
+        Ok(outcome)
+    }
+
+    /// The same with events in the middle: by the checked interpreter, which can be
+    /// watched.
+    fn run_interrupted(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        turn: &Turn,
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<(u64, i32)> {
+        self.check_context(turn.program, event)?;
+        let entry = self.image(turn.program)?;
+        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
+        if let Some(site) = scene.site() {
+            turn.describe(entry, site);
+        }
+        let args = [scene.context, 0, 0, 0, 0];
+        let mut watch = Interrupter::new(self.interrupts);
+        let machine = &mut *scene.machine;
+        let finished =
+            checked.run_watched(machine, self.images, entry, args, self.budget, &mut watch);
+        let retval = scene.site().map_or(0, |site| site.retval);
+        scene.collect(outcome);
+        let finished = finished?;
+        outcome.runs.push(Run {
+            program: entry.program().name.clone(),
+            r0: finished.r0,
+            insns: finished.insns,
+        });
+        Ok((finished.r0, retval))
+    }
+}
+
+/// The engine that runs a program where this one was chosen.
+pub(super) fn engine_of(
+    images: &[Arc<Image>],
+    chosen: EngineKind,
+    program: ProgramHandle,
+) -> EngineKind {
+    let image = images.get(program.index());
+    let has_code = image.is_some_and(|image| image.native().is_some());
+    match image.and_then(|image| image.lowered()) {
+        Some(_) if chosen == EngineKind::Jit && !has_code => EngineKind::Interp,
+        Some(_) => chosen,
+        None => EngineKind::Checked,
+    }
+}
+
+/// An event as the programs of a hook see it: those that may change what a function
+/// returns see 0, those after it what became of it.
+fn result_seen<'e>(hook: Hook, event: &'e Event, returned: Option<i64>) -> Cow<'e, Event> {
+    let value = match (hook, returned) {
+        (Hook::FmodRet | Hook::Lsm | Hook::LsmCgroup, _) => 0,
+        (Hook::Fexit, Some(value)) => value,
+        _ => return Cow::Borrowed(event),
+    };
+    let mut changed = event.clone();
+    match changed.change("ret", &value.into()) {
+        Ok(()) => Cow::Owned(changed),
+        // A function that returns nothing.
+        Err(_) => Cow::Borrowed(event),
+    }
+}
+
+impl Troupe {
+    fn stage(&self) -> Stage<'_> {
+        Stage {
+            images: &self.images,
+            verifications: &self.verifications,
+            attached: &self.attached,
+            interrupts: &self.interrupts,
+            engine: self.engine,
+            budget: self.budget,
+        }
+    }
+}
+
+impl Fire for Troupe {
+    fn fire(
+        &self,
+        machine: &mut Machine,
+        event: &Event,
+    ) -> std::result::Result<Outcome, HelperProblem> {
+        // The frames of the run around it are in use.
+        let mut checked = Checked::new();
+        let fired = self
+            .stage()
+            .fire(machine, &mut checked, Cow::Borrowed(event));
+        checked.retire(machine);
+        fired.map_err(|error| match error {
+            Error::Fault(fault) => HelperProblem::Callback(fault),
+            error => HelperProblem::Other(error.to_string()),
+        })
+    }
+}

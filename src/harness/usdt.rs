@@ -1,0 +1,75 @@
+//! Markers in user space: libbpf tells programs where their arguments are through maps
+//! that its header `usdt.bpf.h` brings into each object (`src/usdt.c`).
+
+use super::error::{Error, Result};
+use crate::interp::Image;
+use crate::spec::UpdateFlags;
+use crate::vm::events::Event;
+use crate::vm::maps::Map;
+use crate::vm::{Machine, ProgramHandle};
+
+/// How many specifications there are unless an object says otherwise
+/// (`BPF_USDT_MAX_SPEC_CNT`).
+const SPECS: u32 = 256;
+/// Bytes of `struct __bpf_usdt_arg_spec`: a `u64`, which is the value of an argument that
+/// is constant, and how to find it otherwise.
+const ARGUMENT: usize = 16;
+/// Where `struct __bpf_usdt_spec` has the attachment's cookie, behind 12 arguments.
+const COOKIE: usize = 12 * ARGUMENT;
+/// Where it has the number of arguments, a `short`.
+const COUNT: usize = COOKIE + 8;
+
+/// The number of the specification that a program's runs use: its cookie for the kernel.
+pub(super) const fn spec_id(program: ProgramHandle) -> u32 {
+    program.0 % SPECS
+}
+
+/// Tells a program the arguments of a marker, each as a constant.
+pub(super) fn fill(
+    machine: &Machine,
+    image: &Image,
+    program: ProgramHandle,
+    event: &Event,
+    cookie: u64,
+) -> Result<()> {
+    let id = spec_id(program).to_le_bytes();
+    if let Some(map) = map_of(machine, image, "__bpf_usdt_specs") {
+        let mut spec = vec![0; map.def().value_size as usize];
+        let mut put = |at: usize, bytes: &[u8]| {
+            if let Some(place) = spec.get_mut(at..at + bytes.len()) {
+                place.copy_from_slice(bytes);
+            }
+        };
+        for (index, value) in event.marker().iter().enumerate() {
+            put(index * ARGUMENT, &value.to_le_bytes());
+        }
+        let count = u16::try_from(event.marker().len()).unwrap_or(u16::MAX);
+        put(COOKIE, &cookie.to_le_bytes());
+        put(COUNT, &count.to_le_bytes());
+        write(map, &id, &spec)?;
+    }
+    // What kernels without cookies go by.
+    if let Some(map) = map_of(machine, image, "__bpf_usdt_ip_to_spec_id") {
+        write(map, &event.ip().to_le_bytes(), &id)?;
+    }
+    Ok(())
+}
+
+/// The map of this name in a program's object.
+fn map_of<'m>(machine: &'m Machine, image: &Image, name: &str) -> Option<&'m dyn Map> {
+    let at = image
+        .program()
+        .maps
+        .iter()
+        .position(|def| def.name == name)?;
+    Some(&**machine.map(*image.maps().get(at)?)?)
+}
+
+fn write(map: &dyn Map, key: &[u8], value: &[u8]) -> Result<()> {
+    let written = map.write(key, value, UpdateFlags::empty());
+    written.map_err(|errno| Error::MapOperation {
+        map: map.def().name.clone(),
+        what: "telling a program the arguments of a marker",
+        errno,
+    })
+}

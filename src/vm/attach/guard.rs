@@ -1,0 +1,163 @@
+//! What runs on a CPU at the moment, so that programs don't run inside one another where
+//! the kernel does not let them.
+
+use smallvec::SmallVec;
+
+use super::super::handle::ProgramHandle;
+use super::hook::Guard;
+
+/// Why a program that is attached did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MissedWhy {
+    /// A program of a guarded hook was active on the CPU (`bpf_prog_active`).
+    CpuActive,
+    /// The same at a perf event, where the kernel does not count it.
+    CpuActiveUncounted,
+    /// The program itself was active on the CPU.
+    ProgramActive,
+    /// The event happened while the perf buffer of its context was in use, and nobody
+    /// heard of it. The kernel does not count it.
+    Recursion,
+}
+
+impl MissedWhy {
+    /// Whether it shows in the kernel's statistics of the program (`recursion_misses`).
+    #[must_use]
+    pub const fn is_counted(self) -> bool {
+        matches!(self, Self::CpuActive | Self::ProgramActive)
+    }
+}
+
+/// What a CPU is doing when an event happens: the deeper ones interrupt the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Level {
+    /// Running a task.
+    #[default]
+    Task,
+    /// In a soft interrupt.
+    SoftIrq,
+    /// In an interrupt.
+    HardIrq,
+    /// In a non-maskable interrupt.
+    Nmi,
+}
+
+/// Who is active on a CPU.
+#[derive(Debug, Default)]
+pub struct Guards {
+    /// `bpf_prog_active`: how many lists of guarded hooks run.
+    lists: u32,
+    /// Programs that run under a guard of their own.
+    programs: SmallVec<[ProgramHandle; 4]>,
+    /// For each level whether its perf buffer is in use.
+    buffers: [bool; 4],
+    /// What the CPU is doing.
+    level: Level,
+}
+
+impl Guards {
+    /// What the CPU is doing.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The CPU begins to do something else; what it did before.
+    pub const fn set_level(&mut self, level: Level) -> Level {
+        std::mem::replace(&mut self.level, level)
+    }
+
+    const fn buffer(&mut self) -> &mut bool {
+        let [task, soft, hard, nmi] = &mut self.buffers;
+        match self.level {
+            Level::Task => task,
+            Level::SoftIrq => soft,
+            Level::HardIrq => hard,
+            Level::Nmi => nmi,
+        }
+    }
+
+    /// A list of programs begins to run.
+    ///
+    /// # Errors
+    /// Why it is skipped; there is nothing to [`leave_list`](Self::leave_list) then.
+    pub const fn enter_list(&mut self, guard: Guard) -> Result<(), MissedWhy> {
+        match guard {
+            Guard::None | Guard::Program => return Ok(()),
+            Guard::Record if *self.buffer() => return Err(MissedWhy::Recursion),
+            Guard::Record | Guard::Cpu if self.lists > 0 => return Err(MissedWhy::CpuActive),
+            Guard::CpuUncounted if self.lists > 0 => return Err(MissedWhy::CpuActiveUncounted),
+            Guard::Record => *self.buffer() = true,
+            Guard::Cpu | Guard::CpuUncounted => {}
+        }
+        self.lists += 1;
+        Ok(())
+    }
+
+    /// It has ended.
+    pub const fn leave_list(&mut self, guard: Guard) {
+        match guard {
+            Guard::None | Guard::Program => return,
+            Guard::Record => *self.buffer() = false,
+            Guard::Cpu | Guard::CpuUncounted => {}
+        }
+        self.lists = self.lists.saturating_sub(1);
+    }
+
+    /// A program begins to run.
+    ///
+    /// # Errors
+    /// Why it is skipped.
+    pub fn enter_program(&mut self, guard: Guard, program: ProgramHandle) -> Result<(), MissedWhy> {
+        if guard == Guard::Program {
+            if self.programs.contains(&program) {
+                return Err(MissedWhy::ProgramActive);
+            }
+            self.programs.push(program);
+        }
+        Ok(())
+    }
+
+    /// It has ended.
+    pub fn leave_program(&mut self, guard: Guard, program: ProgramHandle) {
+        if guard == Guard::Program {
+            self.programs.retain(|active| *active != program);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_skipped_while_another_runs() {
+        let mut guards = Guards::default();
+        assert_eq!(guards.enter_list(Guard::Record), Ok(()));
+        assert_eq!(guards.enter_list(Guard::Record), Err(MissedWhy::Recursion));
+        assert_eq!(guards.enter_list(Guard::Cpu), Err(MissedWhy::CpuActive));
+        let perf = guards.enter_list(Guard::CpuUncounted);
+        assert_eq!(perf, Err(MissedWhy::CpuActiveUncounted));
+        assert_eq!(guards.enter_list(Guard::None), Ok(()));
+        guards.leave_list(Guard::None);
+        // An interrupt has a buffer of its own, and then finds the program.
+        let before = guards.set_level(Level::HardIrq);
+        assert_eq!(guards.enter_list(Guard::Record), Err(MissedWhy::CpuActive));
+        guards.set_level(before);
+        guards.leave_list(Guard::Record);
+        assert_eq!(guards.enter_list(Guard::Cpu), Ok(()));
+    }
+
+    #[test]
+    fn a_program_does_not_run_inside_itself() {
+        let mut guards = Guards::default();
+        let (one, two) = (ProgramHandle(1), ProgramHandle(2));
+        assert_eq!(guards.enter_program(Guard::Program, one), Ok(()));
+        let again = guards.enter_program(Guard::Program, one);
+        assert_eq!(again, Err(MissedWhy::ProgramActive));
+        assert_eq!(guards.enter_program(Guard::Program, two), Ok(()));
+        assert_eq!(guards.enter_program(Guard::None, one), Ok(()));
+        guards.leave_program(Guard::Program, one);
+        assert_eq!(guards.enter_program(Guard::Program, one), Ok(()));
+    }
+}

@@ -1,0 +1,467 @@
+//! Probes of functions: registers by the number and name of arguments, as the calling
+//! conventions of x86-64 and arm64 have them.
+
+use std::sync::Arc;
+
+use super::context;
+use super::error::{EventError, ValueProblem};
+use super::event::{Event, EventKind};
+use super::extras::{Extras, Inner};
+use super::layout::Layout;
+use super::record::Values;
+use super::shape::{Field, Shape};
+use super::value::FieldValue;
+use crate::spec::ContextKind;
+use crate::spec::context::Arch;
+use crate::spec::syscalls::Syscall;
+use crate::vm::attach::{BranchEntry, Counter};
+
+/// Registers of arguments (System V ABI for x86-64, `PT_REGS_PARM*` of libbpf).
+const X86_64: &[&str] = &["di", "si", "dx", "cx", "r8", "r9"];
+/// The same of system calls: `syscall` itself overwrites rcx.
+const X86_64_SYSCALL: &[&str] = &["di", "si", "dx", "r10", "r8", "r9"];
+/// Registers of arguments (AAPCS64).
+const ARM64: &[&str] = &["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"];
+/// The same of system calls.
+const ARM64_SYSCALL: &[&str] = &["x0", "x1", "x2", "x3", "x4", "x5"];
+
+/// Where the stack of the mocked task is, for arguments of user functions.
+const USER_STACK: u64 = 0x7ffd_1000_0000;
+/// The highest argument that has a place: no C function has more in practice.
+const MAX_ARGUMENT: usize = 64;
+/// The kernel's text begins here (`__START_KERNEL_map` and the usual offset).
+const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
+/// Where programs of user space lie when nobody says (a position-independent one).
+const USER_TEXT: u64 = 0x5555_5555_0000;
+
+impl Arch {
+    /// Registers of a function's arguments, the first one first.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::X86_64 => X86_64,
+            Self::Arm64 => ARM64,
+        }
+    }
+
+    /// The same of a system call.
+    const fn syscall_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::X86_64 => X86_64_SYSCALL,
+            Self::Arm64 => ARM64_SYSCALL,
+        }
+    }
+
+    /// Bytes between the stack pointer and the first argument on the stack, when a
+    /// function has just been entered: on x86-64 there is the return address.
+    const fn above_stack_pointer(self) -> usize {
+        match self {
+            Self::X86_64 => 8,
+            Self::Arm64 => 0,
+        }
+    }
+
+    /// What the name of a system call's function begins with
+    /// (`arch/*/include/asm/syscall_wrapper.h`).
+    #[must_use]
+    pub const fn syscall_prefix(self) -> &'static str {
+        match self {
+            Self::X86_64 => "__x64_sys_",
+            Self::Arm64 => "__arm64_sys_",
+        }
+    }
+}
+
+/// An address for a function that has none: the same for the same name.
+fn address_of(name: &str, base: u64) -> u64 {
+    // FNV-1a, in steps of 16 bytes, over 16 MiB.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    base + (hash & 0xf_ffff) * 16
+}
+
+/// Registers of a machine with the names of arguments before their own, so that an
+/// argument called `flags` is not the register.
+fn registers(arch: Arch, name: &str, arguments: &[&str], names: &[(String, usize)]) -> Layout {
+    let fields = |layout: &Layout| {
+        let named = names.iter().filter_map(|(name, index)| {
+            let offset = layout.offset(arguments.get(*index)?)?;
+            Some(Field::inline(name.clone(), offset, Shape::number(8, false)))
+        });
+        named.chain(layout.fields.iter().cloned()).collect()
+    };
+    let base = context::layout(ContextKind::PtRegs, arch);
+    let mut layout = base.unwrap_or_else(|| Layout::of_arguments(name, 0));
+    layout.fields = fields(&layout);
+    name.clone_into(&mut layout.name);
+    layout
+}
+
+/// The names of a function's parameters, each with the number of its register; a struct
+/// of up to 16 bytes takes two.
+fn parameters(function: &Layout) -> Vec<(String, usize)> {
+    let fields = function.fields.iter().filter(|field| field.name != "ret");
+    let slots = fields.map(|field| (field.name.clone(), field.offset as usize / 8));
+    slots.collect()
+}
+
+impl Event {
+    fn probe(
+        kind: EventKind,
+        name: &str,
+        arch: Arch,
+        function: Option<&Layout>,
+        base: u64,
+    ) -> Self {
+        let names = function.map(parameters).unwrap_or_default();
+        let layout = registers(arch, name, arch.arguments(), &names);
+        let mut event = Self::of_layout(kind, Arc::new(layout));
+        let function = name.split_once('+').map_or(name, |(function, _)| function);
+        event.extras = Some(Box::new(Extras {
+            arch: Some(arch),
+            ..Extras::default()
+        }));
+        event.at(address_of(function, base))
+    }
+
+    /// A kernel function is entered. `function` has its parameters
+    /// ([`Layout::of_function`]), whose names are then names of their registers; registers
+    /// go by their own, by libbpf's (`parm1`) and by those of assemblers (`rdi`, `x0`).
+    #[must_use]
+    pub fn kprobe(name: &str, arch: Arch, function: Option<&Layout>) -> Self {
+        Self::probe(EventKind::Kprobe, name, arch, function, KERNEL_TEXT)
+    }
+
+    /// A kernel function returns; `ret` is what.
+    #[must_use]
+    pub fn kretprobe(name: &str, arch: Arch) -> Self {
+        Self::probe(EventKind::Kretprobe, name, arch, None, KERNEL_TEXT)
+    }
+
+    /// A place in user space is reached: `/usr/bin/bash:readline`.
+    #[must_use]
+    pub fn uprobe(name: &str, arch: Arch, function: Option<&Layout>) -> Self {
+        Self::probe(EventKind::Uprobe, name, arch, function, USER_TEXT)
+    }
+
+    /// A function in user space returns; `ret` is what.
+    #[must_use]
+    pub fn uretprobe(name: &str, arch: Arch) -> Self {
+        Self::probe(EventKind::Uretprobe, name, arch, None, USER_TEXT)
+    }
+
+    /// A marker in user space is reached: `provider:name`.
+    #[must_use]
+    pub fn usdt(name: &str, arch: Arch) -> Self {
+        Self::probe(EventKind::Usdt, name, arch, None, USER_TEXT)
+    }
+
+    /// The function of a system call is entered, `__x64_sys_write`: its one argument
+    /// points to the registers that user space called with. Those are what fields and
+    /// [`arg`](Self::arg) mean here; arguments go by their names, too.
+    #[must_use]
+    pub fn ksyscall(name: &str, arch: Arch) -> Self {
+        let syscall = Syscall::by_name(name);
+        let wrapper = format!("{}{name}", arch.syscall_prefix());
+        let mut event = Self::kprobe(&wrapper, arch, None);
+        let names: Vec<_> = syscall
+            .iter()
+            .flat_map(Syscall::arguments)
+            .zip(0..)
+            .map(|(argument, index)| (argument.name.to_owned(), index))
+            .collect();
+        let layout = registers(arch, &wrapper, arch.syscall_arguments(), &names);
+        let mut values = Values::new(&layout);
+        let number = syscall.and_then(|syscall| syscall.number(arch));
+        let number = FieldValue::from(number.unwrap_or_default());
+        let (of_number, result) = match arch {
+            Arch::X86_64 => (&["orig_ax"][..], Some("ax")),
+            Arch::Arm64 => (&["syscallno", "x8"][..], None),
+        };
+        // All of them are registers of the machine.
+        for register in of_number {
+            let _ = values.set(&layout, register, &number);
+        }
+        if let Some(register) = result {
+            // `-ENOSYS`, until the call has a result (`entry_SYSCALL_64`).
+            let _ = values.set(&layout, register, &FieldValue::from(-38));
+        }
+        let first = arch.arguments().first().copied().unwrap_or_default();
+        let at = event.layout().and_then(|outer| outer.offset(first));
+        if let (Some(extras), Some(at)) = (&mut event.extras, at) {
+            extras.inner = Some(Inner {
+                at,
+                layout: Arc::new(layout),
+                values,
+            });
+        }
+        event
+    }
+
+    /// Sets argument `n`, from 1 on: a register or a place on the stack of a probed
+    /// function, an argument of a raw tracepoint or of a traced function, of a system
+    /// call or a marker.
+    ///
+    /// # Errors
+    /// [`EventError::NoField`] where there is no such argument, [`EventError::Value`] for
+    /// a value that does not fit.
+    pub fn arg(mut self, n: usize, value: impl Into<FieldValue>) -> Result<Self, EventError> {
+        let value = value.into();
+        let none = |event: &Self| EventError::NoField {
+            event: event.name.clone(),
+            field: format!("argument {n}"),
+            known: Vec::new(),
+        };
+        let Some(index) = n.checked_sub(1).filter(|index| *index < MAX_ARGUMENT) else {
+            return Err(none(&self));
+        };
+        let arch = self.extras.as_ref().and_then(|extras| extras.arch);
+        let Some(arch) = arch else {
+            return match self.kind {
+                EventKind::Context(ContextKind::PtRegs) => {
+                    self.change(&format!("parm{n}"), &value).map(|()| self)
+                }
+                _ => self
+                    .change(&format!("args[{index}]"), &value)
+                    .map(|()| self),
+            };
+        };
+        if let Some(inner) = self
+            .extras
+            .as_mut()
+            .and_then(|extras| extras.inner.as_mut())
+        {
+            return match arch.syscall_arguments().get(index) {
+                Some(register) => {
+                    inner.set(register, &value)?;
+                    if arch == Arch::Arm64 && index == 0 {
+                        inner.set("orig_x0", &value)?;
+                    }
+                    Ok(self)
+                }
+                None => Err(none(&self)),
+            };
+        }
+        match arch.arguments().get(index) {
+            Some(register) => self.change_register(register, &value)?,
+            None => self.change_stack(arch, index, &value)?,
+        }
+        Ok(self)
+    }
+
+    /// The arguments of a marker, or the first ones of any other event.
+    ///
+    /// # Errors
+    /// As of [`arg`](Self::arg).
+    pub fn args<V: Into<FieldValue>>(
+        mut self,
+        values: impl IntoIterator<Item = V>,
+    ) -> Result<Self, EventError> {
+        if self.kind != EventKind::Usdt {
+            for (n, value) in (1..).zip(values) {
+                self = self.arg(n, value)?;
+            }
+            return Ok(self);
+        }
+        let mut marker = Vec::new();
+        for value in values {
+            let mut bytes = [0; 8];
+            let field = format!("argument {}", marker.len() + 1);
+            let encoded = Shape::number(8, true).encode(&value.into(), &mut bytes);
+            encoded.map_err(|problem| self.refused(&field, problem))?;
+            marker.push(i64::from_le_bytes(bytes));
+        }
+        if marker.len() > MARKER_ARGUMENTS {
+            return Err(self.refused(
+                "args",
+                ValueProblem::TooLong {
+                    room: MARKER_ARGUMENTS,
+                    len: marker.len(),
+                    unit: "arguments",
+                },
+            ));
+        }
+        self.extras.get_or_insert_default().marker = marker;
+        Ok(self)
+    }
+
+    fn refused(&self, field: &str, problem: ValueProblem) -> EventError {
+        EventError::Value {
+            event: self.name.clone(),
+            field: field.to_owned(),
+            problem,
+        }
+    }
+
+    /// Sets a register by the machine's name, also where an argument is called so.
+    fn change_register(&mut self, register: &str, value: &FieldValue) -> Result<(), EventError> {
+        self.change(&format!("regs.{register}"), value)
+    }
+
+    /// Puts an argument onto the stack.
+    fn change_stack(
+        &mut self,
+        arch: Arch,
+        index: usize,
+        value: &FieldValue,
+    ) -> Result<(), EventError> {
+        let mut bytes = [0; 8];
+        let encoded = Shape::number(8, false).encode(value, &mut bytes);
+        let field = format!("argument {}", index + 1);
+        encoded.map_err(|problem| self.refused(&field, problem))?;
+        let slot = index.saturating_sub(arch.arguments().len());
+        let at = arch.above_stack_pointer() + 8 * slot;
+        let stack = &mut self.extras.get_or_insert_default().stack;
+        if stack.len() < at + 8 {
+            stack.resize(at + 8, 0);
+        }
+        if let Some(place) = stack.get_mut(at..at + 8) {
+            place.copy_from_slice(&bytes);
+        }
+        if self.is_user() {
+            self.change_register("sp", &FieldValue::from(USER_STACK))?;
+        }
+        Ok(())
+    }
+
+    /// Whether its registers are those of user space.
+    fn is_user(&self) -> bool {
+        matches!(
+            self.kind,
+            EventKind::Uprobe | EventKind::Uretprobe | EventKind::Usdt
+        )
+    }
+
+    /// Says where the traced function or place is (`bpf_get_func_ip`); the instruction
+    /// pointer of the registers follows. On x86-64 a kprobe finds it one byte further,
+    /// behind the breakpoint.
+    #[must_use]
+    pub fn at(mut self, address: u64) -> Self {
+        let extras = self.extras.get_or_insert_default();
+        extras.ip = address;
+        let pointer = match (self.kind, extras.arch) {
+            (EventKind::Kprobe, Some(Arch::X86_64)) => Some(address.wrapping_add(1)),
+            (EventKind::Kprobe | EventKind::Uprobe | EventKind::Usdt, Some(_)) => Some(address),
+            _ => None,
+        };
+        if let Some(pointer) = pointer {
+            // A register of every machine.
+            let _ = self.change_register("ip", &FieldValue::from(pointer));
+        }
+        self
+    }
+
+    /// The counter of the perf event whose overflow this is (`bpf_perf_prog_read_value`).
+    #[must_use]
+    pub fn counter(mut self, counter: impl Into<Counter>) -> Self {
+        self.extras.get_or_insert_default().counter = Some(counter.into());
+        self
+    }
+
+    /// The branches that were taken before it, the last one first
+    /// (`bpf_read_branch_records`, `bpf_get_branch_snapshot`).
+    #[must_use]
+    pub fn branches(mut self, branches: impl Into<Arc<[BranchEntry]>>) -> Self {
+        self.extras.get_or_insert_default().branches = Some(branches.into());
+        self
+    }
+
+    /// The address of the traced function or place; 0 where there is none.
+    pub(crate) fn ip(&self) -> u64 {
+        self.extras.as_ref().map_or(0, |extras| extras.ip)
+    }
+
+    /// The arguments of a marker, as a program is to find them.
+    pub(crate) fn marker(&self) -> &[i64] {
+        self.extras
+            .as_ref()
+            .map_or(&[], |extras| extras.marker.as_slice())
+    }
+
+    /// What the stack of the mocked task holds when it fires, and where.
+    pub(crate) fn user_stack(&self) -> Option<(u64, &[u8])> {
+        let extras = self.extras.as_ref().filter(|_| self.is_user())?;
+        (!extras.stack.is_empty()).then_some((USER_STACK, &extras.stack[..]))
+    }
+}
+
+/// `BPF_USDT_MAX_ARG_CNT`, libbpf's `usdt.bpf.h`.
+const MARKER_ARGUMENTS: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(event: &Event, register: &str) -> u64 {
+        let at = event.layout().unwrap().part(register).unwrap().offset as usize;
+        u64::from_le_bytes(event.record()[at..at + 8].try_into().unwrap())
+    }
+
+    #[test]
+    fn arguments_go_to_the_registers_of_the_convention() {
+        for (arch, registers) in [(Arch::X86_64, X86_64), (Arch::Arm64, ARM64)] {
+            let mut event = Event::kprobe("f", arch, None);
+            for n in 1..=registers.len() {
+                event = event.arg(n, n * 10).unwrap();
+            }
+            for (n, register) in (1..).zip(registers) {
+                assert_eq!(word(&event, register), n * 10, "{register}");
+            }
+        }
+        let event = Event::kprobe("f", Arch::X86_64, None);
+        let event = event.set("rdi", 5).unwrap().set("ret", 6).unwrap();
+        assert_eq!((word(&event, "parm1"), word(&event, "ax")), (5, 6));
+        let error = Event::kprobe("f", Arch::X86_64, None).arg(0, 1);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "f has no field `argument 0`; it has no fields"
+        );
+    }
+
+    #[test]
+    fn a_parameter_may_be_called_like_a_register() {
+        let mut function = Layout::of_arguments("f", 3);
+        for (field, name) in function.fields.iter_mut().zip(["dfd", "flags", "ip"]) {
+            field.name = name.to_owned();
+        }
+        let event = Event::kprobe("f", Arch::X86_64, Some(&function));
+        let event = event.set("flags", 7).unwrap().set("regs.flags", 9).unwrap();
+        assert_eq!((word(&event, "si"), word(&event, "regs.flags")), (7, 9));
+        assert_eq!(word(&event, "dx"), 0, "the address is in the register ip");
+        assert!(word(&event, "regs.ip") > KERNEL_TEXT);
+    }
+
+    #[test]
+    fn later_arguments_are_on_the_stack() {
+        let event = Event::kprobe("f", Arch::X86_64, None).arg(8, 88).unwrap();
+        let stack = &event.extras.as_ref().unwrap().stack;
+        assert_eq!((stack.len(), stack[16]), (24, 88));
+        let event = Event::uprobe("f", Arch::Arm64, None).arg(9, 99).unwrap();
+        assert_eq!(event.user_stack().map(|(_, bytes)| bytes[0]), Some(99));
+        assert_eq!(word(&event, "sp"), USER_STACK);
+    }
+
+    #[test]
+    fn a_system_call_has_its_registers_behind_a_pointer() {
+        let event = Event::ksyscall("pread64", Arch::X86_64);
+        let event = event.set("pos", 4).unwrap().arg(1, 3).unwrap();
+        assert_eq!(event.name(), "__x64_sys_pread64");
+        let inner = event.extras.as_ref().unwrap().inner.as_ref().unwrap();
+        let at = |name: &str| inner.layout.offset(name).unwrap() as usize;
+        assert_eq!(inner.values.fixed[at("r10")], 4, "not rcx");
+        assert_eq!(inner.values.fixed[at("di")], 3);
+        assert_eq!(inner.values.fixed[at("orig_ax")], 17);
+        assert!(event.clone().arg(7, 1).is_err());
+        assert!(event.set("nothing", 1).is_err());
+    }
+
+    #[test]
+    fn a_function_has_the_same_address_each_time() {
+        let one = Event::kprobe("vfs_read", Arch::X86_64, None);
+        let two = Event::kretprobe("vfs_read", Arch::X86_64);
+        let ip = |event: &Event| event.extras.as_ref().unwrap().ip;
+        assert_eq!(ip(&one), ip(&two));
+        assert_eq!(word(&one, "ip"), ip(&one) + 1);
+        assert_eq!(word(&one.at(0x1000), "ip"), 0x1001);
+    }
+}
