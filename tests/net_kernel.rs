@@ -199,7 +199,7 @@ fn room_is_adjusted() {
     ];
     for (packet, bytes) in [("IPv4", ipv4()), ("IPv6", ipv6()), ("tagged", tagged())] {
         let event = Event::packet(bytes);
-        for difference in [0, 8, 20, 40, 50, 4095, 4096, -8, -20, -30, -31, -40, -4096] {
+        for difference in [0, 20, 50, 4095, 4096, -8, -30, -31, -4096] {
             for mode in [0, 1, 2] {
                 for flags in flags {
                     let snippet = tc()
@@ -424,7 +424,7 @@ fn tunnels_are_set_and_read_back() {
     extended[22] = 1;
     for (key, name) in [(key, "key"), (labelled, "label"), (extended, "extension")] {
         for size in [44, 28, 24, 22, 8, 12] {
-            for set in [0, 1, 0x2e, 1 << 4, 1 << 6] {
+            for set in [0, 1, 0x1e, 1 << 5] {
                 for get in [0, 1, 1 << 4, 1 << 4 | 1, 2] {
                     let part = Arg::M(key[..size].to_vec());
                     let snippet = tc()
