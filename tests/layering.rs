@@ -119,7 +119,7 @@ const CRATES: &[(&str, Where)] = &[
     ("thiserror", Where::Anywhere),
     ("yaxpeax-arch", Where::In(&["jit"])),
     ("yaxpeax-arm", Where::In(&["jit"])),
-    ("zerocopy", Where::OneFileOf("harness")),
+    ("zerocopy", Where::In(&["harness"])),
 ];
 
 /// The longest file.

@@ -12,7 +12,7 @@ use crate::program::MapDef;
 use crate::spec::MapType;
 use crate::spec::context::{self, Mode, Yield};
 use crate::spec::helpers::id;
-use crate::util::{MapId, Pc};
+use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::{Through, Verified};
 use crate::vm::memory::Region;
 
@@ -38,6 +38,19 @@ enum Elements {
     Go,
 }
 
+/// Whether a helper deletes or replaces an element of a map.
+pub(super) fn takes_elements(helper: HelperId) -> bool {
+    const HELPERS: [HelperId; 6] = [
+        id::map_update_elem,
+        id::map_delete_elem,
+        id::sk_storage_delete,
+        id::inode_storage_delete,
+        id::task_storage_delete,
+        id::cgrp_storage_delete,
+    ];
+    HELPERS.contains(&helper)
+}
+
 /// The maps of which a program deletes or replaces elements. An access to an element
 /// that is gone is allowed, but is told of: the checked access does that.
 #[derive(Debug, Default)]
@@ -51,8 +64,8 @@ impl Deletes {
     fn of(verified: &Verified, code: &Code) -> Self {
         let mut deletes = Self::default();
         for (pc, insn) in code.iter() {
-            if let Ok(Insn::Call(CallTarget::Helper(id::map_update_elem | id::map_delete_elem))) =
-                insn
+            if let Ok(Insn::Call(CallTarget::Helper(helper))) = insn
+                && takes_elements(helper)
                 && verified.is_reachable(pc)
             {
                 match verified.map_of_call(pc) {

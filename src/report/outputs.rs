@@ -131,6 +131,15 @@ pub enum OutputRow {
         /// What the program was told.
         errno: String,
     },
+    /// Where a helper sent the packet or connection.
+    Redirect {
+        /// The map that led there.
+        map: Option<String>,
+        /// Where to, in words.
+        target: String,
+        /// The helper's flags.
+        flags: u64,
+    },
     /// A signal for the current task.
     Signal {
         /// Its number.
@@ -174,6 +183,11 @@ impl OutputRow {
                 map: map.clone(),
                 errno: error.to_string(),
             },
+            Output::Redirect(redirect) => Self::Redirect {
+                map: redirect.map.clone(),
+                target: redirect.target.to_string(),
+                flags: redirect.flags,
+            },
             Output::Signal(signal) => Self::Signal { signal: *signal },
             Output::Clone {
                 ifindex,
@@ -212,6 +226,10 @@ impl fmt::Display for OutputRow {
                 }
             }
             Self::Lost { map, errno } => writeln!(f, "{map}: a record was lost: {errno}"),
+            Self::Redirect { map, target, .. } => match map {
+                Some(map) => writeln!(f, "{map}: redirected to {target}"),
+                None => writeln!(f, "redirected to {target}"),
+            },
             Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
             Self::Clone {
                 ifindex,

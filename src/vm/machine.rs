@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::attach::Site;
+use super::attach::{Guards, Sessions, Site};
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
-use super::events::Placed;
+use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
@@ -19,9 +19,10 @@ use super::inject::Injections;
 use super::kernel::KernelError;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
-use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
-use super::nesting::Nesting;
-use super::outcome::Output;
+use super::memory::{
+    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
+};
+use super::outcome::{Nested, Outcome, Output};
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -64,6 +65,27 @@ pub struct Machine {
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
+}
+
+/// Who can fire an event on a machine in the middle of a run.
+pub trait Fire: Send + Sync {
+    /// Runs the programs that are attached where the event happens.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
+}
+
+/// What a CPU keeps of attached programs while they run.
+#[derive(Default)]
+pub(super) struct Nesting {
+    pub guards: Guards,
+    pub sessions: Sessions,
+    /// Who fires events meanwhile.
+    pub firing: Option<Arc<dyn Fire>>,
+    /// What came of such events, until it is collected.
+    pub nested: Vec<Nested>,
 }
 
 /// A map that a machine can't take.
@@ -305,6 +327,13 @@ impl Machine {
         }
         let (first, span) = loaded.values?;
         Some(first.plus(element as u64 * span))
+    }
+
+    /// Whether an object of the kernel was at this address that was freed.
+    #[must_use]
+    pub fn is_freed(&self, object: u64) -> bool {
+        let read = self.space.check(object, 1, AccessKind::Read);
+        read.is_err_and(|fault| fault.problem == Problem::Freed)
     }
 
     /// The element of a map in whose value an address lies, and how far into it.

@@ -6,6 +6,7 @@ use super::events::Kern;
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
+use super::redirect::Redirect;
 use crate::spec::ContextKind;
 use crate::spec::context::{self, Arch};
 use crate::util::Errno;
@@ -138,6 +139,8 @@ pub enum Output {
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// Where a helper sent the packet or connection.
+    Redirect(Redirect),
     /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
     Clone {
         /// The device's number.
@@ -210,6 +213,16 @@ impl Outcome {
     pub fn printk(&self) -> impl Iterator<Item = &str> {
         self.outputs.iter().filter_map(|output| match output {
             Output::Printk(line) => Some(line.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Where the last helper that decided on it sent the packet or connection; whether it
+    /// goes there, the program's return value says.
+    #[must_use]
+    pub fn redirect(&self) -> Option<&Redirect> {
+        self.outputs.iter().rev().find_map(|output| match output {
+            Output::Redirect(redirect) => Some(redirect),
             _ => None,
         })
     }

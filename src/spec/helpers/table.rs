@@ -81,7 +81,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             21 skb_set_tunnel_key = net::tunnel::set_key, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            22 perf_event_read = none, "u64 " "struct bpf_map *map, u64 flags" [] {
+            22 perf_event_read = perf::perf_event_read, "u64 " "struct bpf_map *map, u64 flags" [] {
                 (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
@@ -95,7 +95,7 @@ macro_rules! for_each_helper {
             26 skb_load_bytes = skb::load_bytes, "long " "const void *skb, u32 offset, void *to, u32 len" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [LWT TC SOCKET_FILTER CGROUP_SKB SK_SKB SK_REUSEPORT FLOW_DISSECTOR]; }
-            27 get_stackid = none, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
+            27 get_stackid = stack::get_stackid, "long " "void *ctx, struct bpf_map *map, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer,
                     [GPL_ONLY] for [RAW_TP KPROBE TRACEPOINT BTF_TRACING LSM SYSCALL];
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [PERF_EVENT]; }
@@ -119,7 +119,7 @@ macro_rules! for_each_helper {
                 () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [OPTIONAL] {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
-            37 current_task_under_cgroup = none, "long " "struct bpf_map *map, u32 index" [] {
+            37 current_task_under_cgroup = cgroup::current_task_under_cgroup, "long " "struct bpf_map *map, u32 index" [] {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             38 skb_change_tail = net::shape::change_tail, "long " "struct sk_buff *skb, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT SK_SKB]; }
@@ -153,17 +153,17 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [TC SK_SKB]; }
             51 redirect_map = redirect::redirect_map, "long " "struct bpf_map *map, u64 key, u64 flags" [] {
                 (ConstMapPtr, Anything, Anything) -> Integer, [] for [XDP]; }
-            52 sk_redirect_map = none, "long " "struct sk_buff *skb, struct bpf_map *map, u32 key, u64 flags" [] {
+            52 sk_redirect_map = sockmap::sk_redirect_map, "long " "struct sk_buff *skb, struct bpf_map *map, u32 key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything, Anything) -> Integer, [] for [SK_SKB]; }
-            53 sock_map_update = none, "long " "struct bpf_sock_ops *skops, struct bpf_map *map, void *key, u64 flags" [] {
+            53 sock_map_update = sockmap::sock_map_update, "long " "struct bpf_sock_ops *skops, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [PKT_ACCESS] for [SOCK_OPS]; }
             54 xdp_adjust_meta = xdp::adjust_meta, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
-            55 perf_event_read_value = none,
+            55 perf_event_read_value = perf::perf_event_read_value,
                 "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (ConstMapPtr, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            56 perf_prog_read_value = none,
+            56 perf_prog_read_value = perf::perf_prog_read_value,
                 "long " "struct bpf_perf_event_data *ctx, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [GPL_ONLY] for [PERF_EVENT]; }
             57 getsockopt = net::sockopt::get, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
@@ -171,11 +171,11 @@ macro_rules! for_each_helper {
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
-            58 override_return = none, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
+            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
                 (PtrToCtx, Anything) -> Integer, [GPL_ONLY] for [KPROBE]; }
             59 sock_ops_cb_flags_set = net::sock_ops::cb_flags_set, "long " "struct bpf_sock_ops *bpf_sock, int argval" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SOCK_OPS]; }
-            60 msg_redirect_map = none, "long " "struct sk_msg_buff *msg, struct bpf_map *map, u32 key, u64 flags" [] {
+            60 msg_redirect_map = sockmap::msg_redirect_map, "long " "struct sk_msg_buff *msg, struct bpf_map *map, u32 key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             61 msg_apply_bytes = net::sk_msg::apply_bytes, "long " "struct sk_msg_buff *msg, u32 bytes" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SK_MSG]; }
@@ -190,18 +190,18 @@ macro_rules! for_each_helper {
             66 skb_get_xfrm_state = net::tunnel::get_xfrm_state,
                 "long " "struct sk_buff *skb, u32 index, struct bpf_xfrm_state *xfrm_state, u32 size, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC]; }
-            67 get_stack = none, "long " "void *ctx, void *buf, u32 size, u64 flags" [] {
+            67 get_stack = stack::get_stack, "long " "void *ctx, void *buf, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [TRACING]; }
             68 skb_load_bytes_relative = skb::load_bytes_relative, "long " "const void *skb, u32 offset, void *to, u32 len, u32 start_header" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer,
                     [] for [TC SOCKET_FILTER CGROUP_SKB SK_REUSEPORT]; }
             69 fib_lookup = net::fib::fib_lookup, "long " "void *ctx, struct bpf_fib_lookup *params, int plen, u32 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_WRITE, ConstSize, Anything) -> Integer, [GPL_ONLY] for [TC XDP]; }
-            70 sock_hash_update = none, "long " "struct bpf_sock_ops *skops, struct bpf_map *map, void *key, u64 flags" [] {
+            70 sock_hash_update = sockmap::sock_hash_update, "long " "struct bpf_sock_ops *skops, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [PKT_ACCESS] for [SOCK_OPS]; }
-            71 msg_redirect_hash = none, "long " "struct sk_msg_buff *msg, struct bpf_map *map, void *key, u64 flags" [] {
+            71 msg_redirect_hash = sockmap::msg_redirect_hash, "long " "struct sk_msg_buff *msg, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_MSG]; }
-            72 sk_redirect_hash = none, "long " "struct sk_buff *skb, struct bpf_map *map, void *key, u64 flags" [] {
+            72 sk_redirect_hash = sockmap::sk_redirect_hash, "long " "struct sk_buff *skb, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_SKB]; }
             73 lwt_push_encap = net::lwt::push_encap, "long " "struct sk_buff *skb, u32 type, void *hdr, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_IN LWT_XMIT]; }
@@ -221,11 +221,11 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
             80 get_current_cgroup_id = task::get_current_cgroup_id, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
-            81 get_local_storage = none, "void *" "void *map, u64 flags" [] {
+            81 get_local_storage = storage::get_local_storage, "void *" "void *map, u64 flags" [] {
                 (ConstMapPtr, Anything) -> PtrToMapValue,
                     [] for [CGROUP_SKB CGROUP_SOCK SOCK_OPS CGROUP_DEVICE CGROUP_SOCK_ADDR CGROUP_SYSCTL CGROUP_SOCKOPT
                         LSM_CGROUP]; }
-            82 sk_select_reuseport = none,
+            82 sk_select_reuseport = sockmap::sk_select_reuseport,
                 "long " "struct sk_reuseport_md *reuse, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_REUSEPORT]; }
             83 skb_ancestor_cgroup_id = net::socket::skb_ancestor_cgroup_id, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
@@ -294,7 +294,7 @@ macro_rules! for_each_helper {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE)
                     -> Integer,
                     [] for [ALL]; }
-            107 sk_storage_get = none, "void *" "struct bpf_map *map, void *sk, void *value, u64 flags" [] {
+            107 sk_storage_get = storage::sk_storage_get, "void *" "struct bpf_map *map, void *sk, void *value, u64 flags" [] {
                 (ConstMapPtr, PtrToBtfIdSockCommon, PtrToMapValue|PTR_MAYBE_NULL, Anything) -> PtrToMapValue|PTR_MAYBE_NULL,
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToCtx, PtrToMapValue|PTR_MAYBE_NULL, Anything) -> PtrToMapValue|PTR_MAYBE_NULL,
@@ -302,7 +302,7 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
-            108 sk_storage_delete = none, "long " "struct bpf_map *map, void *sk" [] {
+            108 sk_storage_delete = storage::sk_storage_delete, "long " "struct bpf_map *map, void *sk" [] {
                 (ConstMapPtr, PtrToBtfIdSockCommon) -> Integer,
                     [] for [TC CGROUP_SKB SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT LSM TCP_CA];
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL) -> Integer, [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
@@ -329,7 +329,7 @@ macro_rules! for_each_helper {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
-            119 read_branch_records = none, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
+            119 read_branch_records = perf::read_branch_records, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|PTR_MAYBE_NULL|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [GPL_ONLY] for [PERF_EVENT]; }
             120 get_ns_current_pid_tgid = task::get_ns_current_pid_tgid,
@@ -391,7 +391,7 @@ macro_rules! for_each_helper {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(udp6_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            141 get_task_stack = none, "long " "struct task_struct *task, void *buf, u32 size, u64 flags" [] {
+            141 get_task_stack = stack::get_task_stack, "long " "struct task_struct *task, void *buf, u32 size, u64 flags" [] {
                 (PtrToBtfId(task_struct), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
             142 load_hdr_opt = net::sock_ops::load_hdr_opt, "long " "struct bpf_sock_ops *skops, void *searchby_res, u32 len, u64 flags" [] {
@@ -401,13 +401,13 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [SOCK_OPS]; }
             144 reserve_hdr_opt = net::sock_ops::reserve_hdr_opt, "long " "struct bpf_sock_ops *skops, u32 len, u64 flags" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [SOCK_OPS]; }
-            145 inode_storage_get = none, "void *" "struct bpf_map *map, void *inode, void *value, u64 flags" [] {
+            145 inode_storage_get = storage::inode_storage_get, "void *" "struct bpf_map *map, void *inode, void *value, u64 flags" [] {
                 (ConstMapPtr, PtrToBtfId(inode)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [] for [LSM]; }
-            146 inode_storage_delete = none, "int " "struct bpf_map *map, void *inode" [] {
+            146 inode_storage_delete = storage::inode_storage_delete, "int " "struct bpf_map *map, void *inode" [] {
                 (ConstMapPtr, PtrToBtfId(inode)|PTR_MAYBE_NULL) -> Integer, [] for [LSM]; }
-            147 d_path = none, "long " "const struct path *path, char *buf, u32 sz" [] {
+            147 d_path = kernel::d_path, "long " "const struct path *path, char *buf, u32 sz" [] {
                 (PtrToBtfId(path), PtrToMem|MEM_WRITE, ConstSizeOrZero) -> Integer,
                     [ALLOW_LIST] for [BTF_TRACING LSM SYSCALL]; }
             148 copy_from_user = probe::copy_from_user, "long " "void *dst, u32 size, const void *user_ptr" [] {
@@ -422,21 +422,21 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [TC]; }
             152 redirect_neigh = redirect::redirect_neigh, "long " "u32 ifindex, struct bpf_redir_neigh *params, int plen, u64 flags" [] {
                 (Anything, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [] for [TC]; }
-            153 per_cpu_ptr = none, "void *" "const void *percpu_ptr, u32 cpu" [] {
+            153 per_cpu_ptr = per_cpu::per_cpu_ptr, "void *" "const void *percpu_ptr, u32 cpu" [] {
                 (PtrToPercpuBtfId, Anything) -> PtrToMemOrBtfId|PTR_MAYBE_NULL|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
-            154 this_cpu_ptr = none, "void *" "const void *percpu_ptr" [] {
+            154 this_cpu_ptr = per_cpu::this_cpu_ptr, "void *" "const void *percpu_ptr" [] {
                 (PtrToPercpuBtfId) -> PtrToMemOrBtfId|MEM_RDONLY, [NEEDS_BPF] for [ALL]; }
             155 redirect_peer = redirect::redirect_peer, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC]; }
-            156 task_storage_get = none, "void *" "struct bpf_map *map, struct task_struct *task, void *value, u64 flags" [] {
+            156 task_storage_get = storage::task_storage_get, "void *" "struct bpf_map *map, struct task_struct *task, void *value, u64 flags" [] {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
-            157 task_storage_delete = none, "long " "struct bpf_map *map, struct task_struct *task" [] {
+            157 task_storage_delete = storage::task_storage_delete, "long " "struct bpf_map *map, struct task_struct *task" [] {
                 (ConstMapPtr, PtrToBtfId(task_struct)|PTR_MAYBE_NULL) -> Integer, [NEEDS_BPF] for [ALL]; }
             158 get_current_task_btf = task::get_current_task_btf, "struct task_struct *" "void" [] {
                 () -> PtrToBtfId(task_struct)|PTR_TRUSTED, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            159 bprm_opts_set = none, "long " "struct linux_binprm *bprm, u64 flags" [] {
+            159 bprm_opts_set = kernel::bprm_opts_set, "long " "struct linux_binprm *bprm, u64 flags" [] {
                 (PtrToBtfId(linux_binprm), Anything) -> Integer, [] for [LSM]; }
             160 ktime_get_coarse_ns = environment::ktime_get_coarse_ns, "u64 " "void" [] {
                 () -> Integer,
@@ -445,7 +445,7 @@ macro_rules! for_each_helper {
             161 ima_inode_hash = none, "long " "struct inode *inode, void *dst, u32 size" [] {
                 (PtrToBtfId(inode), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
-            162 sock_from_file = net::cast::sock_from_file, "struct socket *" "struct file *file" [] {
+            162 sock_from_file = kernel::sock_from_file, "struct socket *" "struct file *file" [] {
                 (PtrToBtfId(file)) -> PtrToBtfId(socket)|PTR_MAYBE_NULL, [] for [BTF_TRACING LSM SYSCALL]; }
             163 check_mtu = net::fib::check_mtu, "long " "void *ctx, u32 ifindex, u32 *mtu_len, s32 len_diff, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem(4)|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE, Anything, Anything) -> Integer,
@@ -459,7 +459,7 @@ macro_rules! for_each_helper {
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             166 sys_bpf = none, "long " "u32 cmd, void *attr, u32 attr_size" [] {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [SYSCALL]; }
-            167 btf_find_by_name_kind = none, "long " "char *name, int name_sz, u32 kind, int flags" [] {
+            167 btf_find_by_name_kind = per_cpu::btf_find_by_name_kind, "long " "char *name, int name_sz, u32 kind, int flags" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, Anything) -> Integer, [] for [SYSCALL]; }
             168 sys_close = none, "long " "u32 fd" [] {
                 (Anything) -> Integer, [] for [SYSCALL]; }
@@ -471,15 +471,15 @@ macro_rules! for_each_helper {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
+            173 get_func_ip = tracing::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
                     [GPL_ONLY] for [RAW_TP TRACEPOINT PERF_EVENT BTF_TRACING LSM SYSCALL KPROBE_SINGLE];
                 (PtrToCtx) -> Integer, [] for [KPROBE_MULTI]; }
-            174 get_attach_cookie = task::get_attach_cookie, "u64 " "void *ctx" [] {
+            174 get_attach_cookie = tracing::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
-            175 task_pt_regs = none, "long " "struct task_struct *task" [] {
+            175 task_pt_regs = task::task_pt_regs, "long " "struct task_struct *task" [] {
                 (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            176 get_branch_snapshot = none, "long " "void *entries, u32 size, u64 flags" [] {
+            176 get_branch_snapshot = perf::get_branch_snapshot, "long " "void *entries, u32 size, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             177 trace_vprintk = print::trace_vprintk,
                 "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
@@ -489,11 +489,11 @@ macro_rules! for_each_helper {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(unix_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            179 kallsyms_lookup_name = none, "long " "const char *name, int name_sz, int flags, u64 *res" [] {
+            179 kallsyms_lookup_name = per_cpu::kallsyms_lookup_name, "long " "const char *name, int name_sz, int flags, u64 *res" [] {
                 (PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything,
                     PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
                     [] for [SYSCALL]; }
-            180 find_vma = none,
+            180 find_vma = kernel::find_vma,
                 "long " "struct task_struct *task, u64 addr, void *callback_fn, void *callback_ctx, u64 flags" [CALLS_BACK] {
                 (PtrToBtfId(task_struct), Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
@@ -501,12 +501,12 @@ macro_rules! for_each_helper {
                 (Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             182 strncmp = string::strncmp, "long " "const char *s1, u32 s1_sz, const char *s2" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToConstStr) -> Integer, [] for [ALL]; }
-            183 get_func_arg = none, "long " "void *ctx, u32 n, u64 *value" [] {
+            183 get_func_arg = tracing::get_func_arg, "long " "void *ctx, u32 n, u64 *value" [] {
                 (PtrToCtx, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
                     [] for [TRAMPOLINE]; }
-            184 get_func_ret = none, "long " "void *ctx, u64 *value" [] {
+            184 get_func_ret = tracing::get_func_ret, "long " "void *ctx, u64 *value" [] {
                 (PtrToCtx, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer, [] for [TRAMPOLINE]; }
-            185 get_func_arg_cnt = none, "long " "void *ctx" [] {
+            185 get_func_arg_cnt = tracing::get_func_arg_cnt, "long " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [TRAMPOLINE]; }
             186 get_retval = net::cgroup::get_retval, "int " "void" [] {
                 () -> Integer, [] for [RETVAL LSM_CGROUP]; }
@@ -571,14 +571,14 @@ macro_rules! for_each_helper {
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
             208 ktime_get_tai_ns = environment::ktime_get_tai_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL]; }
-            209 user_ringbuf_drain = none,
+            209 user_ringbuf_drain = user_ringbuf::drain,
                 "long " "struct bpf_map *map, void *callback_fn, void *ctx, u64 flags" [CALLS_BACK] {
                 (ConstMapPtr, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
-            210 cgrp_storage_get = none, "void *" "struct bpf_map *map, struct cgroup *cgroup, void *value, u64 flags" [] {
+            210 cgrp_storage_get = storage::cgrp_storage_get, "void *" "struct bpf_map *map, struct cgroup *cgroup, void *value, u64 flags" [] {
                 (ConstMapPtr, PtrToBtfId(cgroup)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
                     PtrToMapValue|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
-            211 cgrp_storage_delete = none, "long " "struct bpf_map *map, struct cgroup *cgroup" [] {
+            211 cgrp_storage_delete = storage::cgrp_storage_delete, "long " "struct bpf_map *map, struct cgroup *cgroup" [] {
                 (ConstMapPtr, PtrToBtfId(cgroup)|PTR_MAYBE_NULL) -> Integer, [NEEDS_BPF] for [ALL]; }
         }
     };

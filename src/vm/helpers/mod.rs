@@ -6,24 +6,33 @@
 //! verifier would have rejected it.
 
 pub(super) mod call;
+mod cgroup;
 mod checksum;
 mod control;
 mod dynptr;
 mod environment;
 mod format;
+mod kernel;
 mod maps;
 mod net;
 mod output;
 pub(super) mod packet;
+mod per_cpu;
+mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
 pub(super) mod skb;
+mod sockmap;
+mod stack;
+mod storage;
 mod string;
 mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
+mod tracing;
+mod user_ringbuf;
 mod xdp;
 
 use std::sync::PoisonError;
