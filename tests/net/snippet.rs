@@ -43,6 +43,7 @@ pub struct Snippet {
     labels: u32,
 }
 
+#[allow(dead_code, reason = "each test uses some of them")]
 impl Snippet {
     pub fn new(prog_type: ProgType) -> Self {
         Self {

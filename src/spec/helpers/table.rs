@@ -111,7 +111,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
             32 skb_change_type = net::shape::change_type, "long " "struct sk_buff *skb, u32 type" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC]; }
-            33 skb_under_cgroup = none, "long " "struct sk_buff *skb, struct bpf_map *map, u32 index" [] {
+            33 skb_under_cgroup = cgroup::skb_under_cgroup, "long " "struct sk_buff *skb, struct bpf_map *map, u32 index" [] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Integer, [] for [LWT TC]; }
             34 get_hash_recalc = skb::get_hash_recalc, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }

@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
-use super::extras::Extras;
 use super::kern::{Headers, Kern};
 use super::layout::{Layout, Source};
 use super::packet::{self, Prepared};

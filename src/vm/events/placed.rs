@@ -1,15 +1,19 @@
 //! An event in memory: what programs and helpers change in place, and how it is read back.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::checksum;
+use super::error::EventError;
+use super::extras::Extras;
 use super::kern::{Checksum, Headers, Kern};
+use super::layout::Layout;
 use super::window::{PacketRange, Window};
 use crate::spec::PacketAccess;
 use crate::vm::attach::Site;
-use crate::vm::memory::{Address, Body as Bytes, PointerField, SharedBytes, Space};
+use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
 use crate::vm::world::Socket;
 
 /// The regions that an event takes while programs run on it.
@@ -60,7 +64,7 @@ impl Placed {
     }
 
     /// Places what an event has besides its fields.
-    fn add(
+    pub(super) fn add(
         &mut self,
         extras: &Extras,
         layout: Option<&Layout>,

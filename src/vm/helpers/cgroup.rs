@@ -3,6 +3,7 @@
 
 use super::super::maps::{CgroupArray, Kind};
 use super::call::{Call, Returned, unfit};
+use super::net::socket::of_event;
 use crate::util::Errno;
 
 /// The most cgroups between one and the root: more are a circle.
@@ -53,6 +54,25 @@ fn task_is_under(call: &mut Call<'_>, wanted: Wanted) -> bool {
         at = parent.unwrap_or_default();
     }
     false
+}
+
+/// `(context, map, index)`: whether the packet's socket is in a cgroup of the map, or
+/// below it.
+pub(super) fn skb_under_cgroup(call: &mut Call<'_>) -> Returned {
+    let (_, map) = call.map(2)?;
+    let Kind::Cgroups(cgroups) = map.kind() else {
+        return Err(unfit(2, &*map));
+    };
+    let ancestry = of_event(call, |socket| {
+        socket.is_full().then(|| socket.cgroup.clone())
+    });
+    let Some(ancestry) = ancestry.flatten() else {
+        return Ok(Errno::ENOENT.to_ret());
+    };
+    Ok(match Wanted::of(call, cgroups, call.arg_u32(3)) {
+        Ok(wanted) => wanted.id.is_some_and(|id| ancestry.has(id)).into(),
+        Err(errno) => errno.to_ret(),
+    })
 }
 
 /// `(map, index)`.

@@ -30,6 +30,8 @@ fn owner(call: &Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, HelperP
     if owner.cast_signed() >= 0 {
         return Err(call.wrong(2, "an object of the kernel"));
     }
+    // A socket is one, whichever of its structures a program has.
+    let owner = call.machine.socket_owner(owner).unwrap_or(owner);
     if call.machine.is_freed(owner) {
         // Whether there was any does not matter.
         let _ = storage.remove(owner);
