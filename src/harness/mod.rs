@@ -22,6 +22,7 @@ mod layouts;
 mod load;
 mod map;
 mod map_objects;
+mod net;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;
