@@ -132,7 +132,7 @@ impl KernelMemory {
     pub fn view(&self, address: u64, type_name: &str) -> Result<KernelObject> {
         let there = self.object_at(address);
         let there = there.ok_or(KernelError::Nowhere(address))?;
-        there.from_address(address).cast(type_name)
+        there.moved_to(address).cast(type_name)
     }
 
     /// The live objects of this struct, in the order in which they were made.
