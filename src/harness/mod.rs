@@ -16,6 +16,7 @@ mod fire;
 mod inject;
 mod input;
 mod interrupt;
+mod iterate;
 mod kernel;
 mod load;
 mod map;
