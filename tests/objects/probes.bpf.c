@@ -243,7 +243,7 @@ int sample(struct bpf_perf_event_data *ctx)
 struct seq_file;
 struct thing {
 	int number;
-};
+} first_thing;
 struct bpf_iter_meta {
 	__bpf_md_ptr(struct seq_file *, seq);
 	__u64 session_id;
