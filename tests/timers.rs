@@ -379,3 +379,73 @@ fn callbacks_run_on_the_cpu_that_asked() {
     assert_eq!(lab.advance(MS).len(), 1);
     assert_eq!(lab.0.world().cpu(), 0);
 }
+
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Job {
+    runs: u64,
+    again: u64,
+    said: i64,
+    work: [u64; 2],
+    task_work: u64,
+}
+
+fn workqueues() -> Vm {
+    let object = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/workqueues.bpf.o"
+    );
+    Vm::new(Object::open(object).unwrap()).unwrap()
+}
+
+fn job(vm: &Vm, key: u32) -> Job {
+    vm.map("jobs").unwrap().get(&key).unwrap().unwrap()
+}
+
+#[test]
+fn work_runs_as_soon_as_time_may_pass() {
+    let mut vm = workqueues();
+    let packet = |key: u32, rounds: u32| {
+        let event = Event::packet([0; 64]).set("priority", key).unwrap();
+        event.set("mark", rounds).unwrap()
+    };
+    for (key, rounds) in [(5, 1), (3, 3)] {
+        let outcome = vm.run("queue", &packet(key, rounds)).unwrap();
+        assert_eq!(outcome.returned("queue").unwrap().cast_signed(), EBUSY);
+    }
+    let kinds: Vec<_> = vm.pending().iter().map(|pending| pending.kind).collect();
+    assert_eq!(kinds, [DeferredKind::Work; 2]);
+    assert_eq!(job(&vm, 5).runs, 0);
+    let before = vm.world().clock().monotonic_ns();
+    let outcome = vm.advance(Duration::ZERO).unwrap();
+    // What queues itself anew goes to the end of the queue.
+    let lines: Vec<_> = outcome.printk().collect();
+    assert_eq!(lines, ["job 5", "job 3", "job 3", "job 3"]);
+    assert_eq!((job(&vm, 3).runs, job(&vm, 5).runs), (3, 1));
+    assert_eq!(vm.world().clock().monotonic_ns(), before);
+    assert_eq!(
+        vm.run("queue", &packet(5, 1)).unwrap().returned("queue"),
+        Some(0)
+    );
+    assert_eq!(vm.advance(Duration::ZERO).unwrap().runs.len(), 1);
+}
+
+#[test]
+fn task_work_is_scheduled_once_at_a_time() {
+    let mut vm = workqueues();
+    let event = vm.raw_tracepoint("sys_enter").unwrap();
+    for runs in [1, 2] {
+        let outcome = vm.run("at_return", &event).unwrap();
+        let said = outcome.returned("at_return").unwrap().cast_signed();
+        assert_eq!(said, EBUSY, "the second time it waits already");
+        assert_eq!(vm.pending()[0].kind, DeferredKind::TaskWork);
+        let outcome = vm.advance(Duration::ZERO).unwrap();
+        assert_eq!(outcome.returned("on_return"), Some(0));
+        let job = job(&vm, 7);
+        assert_eq!(
+            (job.runs, job.said),
+            (runs, EBUSY.into()),
+            "it runs, and can't wait"
+        );
+    }
+}

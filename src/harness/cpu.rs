@@ -53,6 +53,7 @@ impl Vm {
             interrupts: self.interrupts.copied(),
             declared: self.declared.clone(),
             shared: self.shared.clone(),
+            map_types: self.map_types.clone(),
             kernel_btf: self.kernel_btf.clone(),
             budget: self.budget,
             passes: self.passes,

@@ -186,6 +186,8 @@ impl Vm {
             None => maps::create(def, cpus)?,
         };
         let handle = self.machine.add_map(map)?;
+        self.map_types.resize(handle.index(), None);
+        self.map_types.push(btf.cloned());
         if let Some(sharing) = sharing {
             self.shared.push((sharing, handle));
         }
@@ -204,6 +206,11 @@ impl Vm {
         };
         for entry in &def.initial {
             match (entry, map.kind()) {
+                // The object's global variables in the arena.
+                (Initial::Bytes { value, .. }, Kind::Arena(arena)) => {
+                    let start = arena.user_start();
+                    arena.write_memory(start, value).map_err(failed)?;
+                }
                 (Initial::Bytes { key, value }, _) => {
                     let mut whole = value.to_vec();
                     whole.resize(map.user_value_size(), 0);
@@ -225,7 +232,10 @@ impl Vm {
                     let program = self.program_handle(name)?;
                     array.set(*index, program).map_err(failed)?;
                 }
-                // A struct_ops value names its programs; nothing runs through it here.
+                (Initial::Program { index, name }, Kind::StructOps(table)) => {
+                    let program = self.program_handle(name)?;
+                    self.set_function(table, *index, program).map_err(failed)?;
+                }
                 _ => {}
             }
         }

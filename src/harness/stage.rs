@@ -234,7 +234,7 @@ impl<'a> Stage<'a> {
             }
             return Ok(tally);
         }
-        let mut retval = 0;
+        let mut retval = event.kern().retval;
         let mut result = Ok(());
         for (_, _, attached) in group {
             let turn = Turn {

@@ -52,6 +52,8 @@ pub struct Vm {
     pub(super) declared: Vec<Arc<Layout>>,
     /// Maps that later objects may share.
     pub(super) shared: Vec<(Sharing, MapHandle)>,
+    /// By map handle: the types of its object.
+    pub(super) map_types: Vec<Option<Btf>>,
     /// Types of the kernel that events are laid out by.
     pub(super) kernel_btf: Option<Btf>,
     pub(super) budget: Budget,
@@ -83,6 +85,7 @@ impl Vm {
             interrupts: Interrupts::default(),
             declared: Vec::new(),
             shared: Vec::new(),
+            map_types: Vec::new(),
             kernel_btf: None,
             budget: Budget::default(),
             passes: Passes::default(),

@@ -7,6 +7,7 @@ use crate::isa::{
     AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, low32, movsx, neg, sign_extend32,
 };
 use crate::util::TypeId;
+use crate::vm::memory::{AccessFault, Problem};
 use crate::vm::{FaultKind, Machine};
 
 impl Run<'_> {
@@ -65,7 +66,7 @@ impl Run<'_> {
                 base,
                 off,
             } => {
-                let value = machine.space.load(self.address(base, off), bytes(size))?;
+                let value = self.load(machine, at, self.address(base, off), size)?;
                 fence(Ordering::Acquire);
                 self.set(dst, value);
             }
@@ -85,7 +86,8 @@ impl Run<'_> {
                 src,
             } => {
                 let (address, value) = (self.address(base, off), self.operand(src));
-                machine.space.store(address, bytes(size), value)?;
+                let stored = machine.space.store(address, bytes(size), value);
+                self.unless_no_page(machine, at, stored)?;
             }
             Insn::StoreRelease {
                 size,
@@ -95,7 +97,8 @@ impl Run<'_> {
             } => {
                 let (address, value) = (self.address(base, off), self.reg(src));
                 fence(Ordering::Release);
-                machine.space.store(address, bytes(size), value)?;
+                let stored = machine.space.store(address, bytes(size), value);
+                self.unless_no_page(machine, at, stored)?;
             }
             Insn::Atomic {
                 op,
@@ -104,7 +107,8 @@ impl Run<'_> {
                 off,
                 src,
             } => {
-                self.atomic(machine, op, width, self.address(base, off), src)?;
+                let done = self.atomic(machine, op, width, self.address(base, off), src);
+                self.unless_no_page(machine, at, done)?;
             }
             Insn::LoadPacket { size, index, off } => {
                 return Ok(self.load_packet(machine, size, index, off));
@@ -137,11 +141,30 @@ impl Run<'_> {
     ) -> Result<u64, FaultKind> {
         match machine.space.load(address, bytes(size)) {
             Ok(value) => Ok(value),
-            Err(fault) if self.image.probes() && fault.is_unmapped(address) => {
+            Err(fault)
+                if fault.problem == Problem::NoPage
+                    || self.image.probes() && fault.is_unmapped(address) =>
+            {
                 machine.note_probed(|| self.fault(at, fault.into()));
                 Ok(0)
             }
             Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// A store to a page of an arena that is not allocated does nothing, and is told.
+    fn unless_no_page(
+        &self,
+        machine: &mut Machine,
+        at: i64,
+        stored: Result<(), AccessFault>,
+    ) -> Result<(), FaultKind> {
+        match stored {
+            Err(fault) if fault.problem == Problem::NoPage => {
+                machine.note_probed(|| self.fault(at, fault.into()));
+                Ok(())
+            }
+            stored => Ok(stored?),
         }
     }
 
@@ -163,7 +186,7 @@ impl Run<'_> {
         width: Width,
         address: u64,
         src: Reg,
-    ) -> Result<(), FaultKind> {
+    ) -> Result<(), AccessFault> {
         let (source, expected) = (self.reg(src), self.reg(Reg::R0));
         let new = |old| op.eval(width, old, source, expected);
         let old = machine.space.update(address, bytes(width.size()), new)?;

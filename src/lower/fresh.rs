@@ -8,8 +8,9 @@ use super::effect::writes;
 use super::flow::{Domain, walk};
 use super::lowered::Lowered;
 use super::op::{Op, Place, Target};
+use super::place::takes_elements;
 use crate::isa::{AluOp, Operand, Reg, Width};
-use crate::spec::helpers::{self, Effects, id};
+use crate::spec::helpers::{self, Effects};
 use crate::util::HelperId;
 
 /// For each register the map, if it holds a fresh value of one: an index of
@@ -58,8 +59,7 @@ impl Finder<'_> {
 
 fn may_take_away(helper: HelperId) -> bool {
     let calls = |helper: &helpers::Helper| helper.effects.intersects(Effects::CALLS_BACK);
-    matches!(helper, id::map_update_elem | id::map_delete_elem)
-        || helpers::helper(helper).is_none_or(calls)
+    takes_elements(helper) || helpers::helper(helper).is_none_or(calls)
 }
 
 impl Domain for Finder<'_> {

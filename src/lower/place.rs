@@ -10,9 +10,9 @@ use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Reg, Size};
 use crate::program::MapDef;
 use crate::spec::MapType;
-use crate::spec::context::{Mode, Yield};
+use crate::spec::context::{self, Mode, Yield};
 use crate::spec::helpers::id;
-use crate::util::{MapId, Pc};
+use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::{Through, Verified};
 use crate::vm::memory::Region;
 
@@ -38,6 +38,19 @@ enum Elements {
     Go,
 }
 
+/// Whether a helper deletes or replaces an element of a map.
+pub(super) fn takes_elements(helper: HelperId) -> bool {
+    const HELPERS: [HelperId; 6] = [
+        id::map_update_elem,
+        id::map_delete_elem,
+        id::sk_storage_delete,
+        id::inode_storage_delete,
+        id::task_storage_delete,
+        id::cgrp_storage_delete,
+    ];
+    HELPERS.contains(&helper)
+}
+
 /// The maps of which a program deletes or replaces elements. An access to an element
 /// that is gone is allowed, but is told of: the checked access does that.
 #[derive(Debug, Default)]
@@ -51,8 +64,8 @@ impl Deletes {
     fn of(verified: &Verified, code: &Code) -> Self {
         let mut deletes = Self::default();
         for (pc, insn) in code.iter() {
-            if let Ok(Insn::Call(CallTarget::Helper(id::map_update_elem | id::map_delete_elem))) =
-                insn
+            if let Ok(Insn::Call(CallTarget::Helper(helper))) = insn
+                && takes_elements(helper)
                 && verified.is_reachable(pc)
             {
                 match verified.map_of_call(pc) {
@@ -156,7 +169,9 @@ impl<'a> Places<'a> {
                 let end = end.ok_or(LowerError::Unsupported(pc))?;
                 self.context.len = self.context.len.max(end);
                 match u16::try_from(off) {
-                    Ok(off) if has(Passes::CONTEXT) => Place::Context { off },
+                    Ok(off) if has(Passes::CONTEXT) && self.is_plain(&insn, off, size) => {
+                        Place::Context { off }
+                    }
                     _ => checked,
                 }
             }
@@ -175,6 +190,18 @@ impl<'a> Places<'a> {
             }
             _ => checked,
         })
+    }
+
+    /// Whether an access to the context is one to the bytes that it names.
+    fn is_plain(&self, insn: &Insn, off: u16, size: Size) -> bool {
+        let kind = self.verified.program().prog_type.info().context;
+        let (off, size) = (u32::from(off), u32::from(size.bytes()));
+        match insn {
+            Insn::Load { .. } | Insn::LoadAcquire { .. } | Insn::LoadSx { .. } => {
+                context::loaded_as(kind, off, size) == (off, size)
+            }
+            _ => !context::is_stored_apart(kind, off),
+        }
     }
 
     /// The index of a map whose values can be accessed where they are, as long as they

@@ -131,10 +131,35 @@ pub enum OutputRow {
         /// What the program was told.
         errno: String,
     },
+    /// Where a helper sent the packet or connection.
+    Redirect {
+        /// The map that led there.
+        map: Option<String>,
+        /// Where to, in words.
+        target: String,
+        /// The helper's flags.
+        flags: u64,
+    },
     /// A signal for the current task.
     Signal {
         /// Its number.
         signal: u32,
+    },
+    /// A copy of the packet that was sent to a device.
+    Clone {
+        /// The device's number.
+        ifindex: u32,
+        /// Whether it arrives there, instead of leaving from there.
+        ingress: bool,
+        /// Its length in bytes.
+        size: usize,
+        /// Its bytes in hexadecimal.
+        bytes: String,
+    },
+    /// A TCP acknowledgement.
+    TcpAck {
+        /// The sequence number up to which it reaches.
+        ack: u32,
     },
 }
 
@@ -158,7 +183,23 @@ impl OutputRow {
                 map: map.clone(),
                 errno: error.to_string(),
             },
+            Output::Redirect(redirect) => Self::Redirect {
+                map: redirect.map.clone(),
+                target: redirect.target.to_string(),
+                flags: redirect.flags,
+            },
             Output::Signal(signal) => Self::Signal { signal: *signal },
+            Output::Clone {
+                ifindex,
+                ingress,
+                packet,
+            } => Self::Clone {
+                ifindex: *ifindex,
+                ingress: *ingress,
+                size: packet.len(),
+                bytes: hex(packet),
+            },
+            Output::TcpAck(number) => Self::TcpAck { ack: *number },
         }
     }
 }
@@ -185,7 +226,21 @@ impl fmt::Display for OutputRow {
                 }
             }
             Self::Lost { map, errno } => writeln!(f, "{map}: a record was lost: {errno}"),
+            Self::Redirect { map, target, .. } => match map {
+                Some(map) => writeln!(f, "{map}: redirected to {target}"),
+                None => writeln!(f, "redirected to {target}"),
+            },
             Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
+            Self::Clone {
+                ifindex,
+                ingress,
+                size,
+                bytes,
+            } => {
+                let way = if *ingress { "in by" } else { "out of" };
+                writeln!(f, "a copy {way} device {ifindex}: {size} bytes {bytes}")
+            }
+            Self::TcpAck { ack } => writeln!(f, "TCP acknowledgement of {ack}"),
         }
     }
 }

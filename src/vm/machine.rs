@@ -16,11 +16,15 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
+use super::kernel::KernelError;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
-use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
+use super::memory::{
+    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
+};
 use super::outcome::{Nested, Outcome, Output};
 use super::probed::Probed;
+use super::sockets::Sockets;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -57,6 +61,7 @@ pub struct Machine {
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    pub(super) sockets: Sockets,
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
@@ -161,6 +166,7 @@ impl Machine {
             task: None,
             outputs: Vec::new(),
             current: None,
+            sockets: Sockets::default(),
             nesting: Nesting::default(),
         }
     }
@@ -194,6 +200,7 @@ impl Machine {
             task: self.task,
             outputs: Vec::new(),
             current: None,
+            sockets: self.sockets.fork(),
             nesting: Nesting::default(),
         })
     }
@@ -323,6 +330,13 @@ impl Machine {
         Some(first.plus(element as u64 * span))
     }
 
+    /// Whether an object of the kernel was at this address that was freed.
+    #[must_use]
+    pub fn is_freed(&self, object: u64) -> bool {
+        let read = self.space.check(object, 1, AccessKind::Read);
+        read.is_err_and(|fault| fault.problem == Problem::Freed)
+    }
+
     /// The element of a map in whose value an address lies, and how far into it.
     pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
         let loaded = self.maps.get(map.index())?;
@@ -419,7 +433,8 @@ impl Machine {
     /// discarded, and what else the one that runs now has to give back: the verifier
     /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
-        let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
+        let records = self.lent.iter().map(|lent| lent.address);
+        let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
         addresses.sort_unstable();
         let records = addresses.into_iter().map(|address| self.pointer(address));
         records.chain(self.still_held())
@@ -450,9 +465,13 @@ impl Machine {
     }
 
     /// A program of this type begins to run on an event.
-    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+    ///
+    /// # Errors
+    /// [`KernelError::Full`] where the event's socket finds no address.
+    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), KernelError> {
         self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
+        self.point_to_socket()
     }
 
     /// The program has ended: gives the event back, to be read and removed.
@@ -460,6 +479,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_sockets();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }

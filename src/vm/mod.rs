@@ -19,6 +19,8 @@ mod nesting;
 mod outcome;
 mod patience;
 mod probed;
+mod redirect;
+mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;
@@ -31,4 +33,5 @@ pub use machine::{AddMapError, Current, Fire, Machine};
 pub use nesting::Suspended;
 pub(crate) use outcome::Sample;
 pub use outcome::{Missed, Nested, Outcome, Output, Run};
-pub use world::{Clock, Random, Task, UserMemory, World};
+pub use redirect::{Redirect, RedirectTarget};
+pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};

@@ -8,10 +8,6 @@
 pub(super) mod access;
 mod held;
 mod kern;
-#[cfg(test)]
-pub(super) mod kfuncs;
-#[cfg(test)]
-pub(super) mod probe;
 
 pub use held::Held;
 pub use kern::{Dynptr, DynptrKind};

@@ -6,7 +6,8 @@
 //! line (`bstr_printf`, `lib/vsprintf.c`).
 //!
 //! `%p` prints the hash of a pointer, in the kernel with a key of that boot, here
-//! with a fixed one. There are no symbols: `%ps`, `%pS` and `%pB` print addresses.
+//! with a fixed one. `%ps`, `%pS` and `%pB` print the names that the
+//! [world](crate::vm::Symbols) has for addresses, numbers where it has none.
 
 use std::hash::Hasher;
 
@@ -245,9 +246,14 @@ impl Preparer<'_> {
             }
             (b's' | b'S', _) => {
                 self.word(8)?;
-                Part::Str(field, format!("{arg:#x}").into_bytes())
+                let symbols = self.machine.world.symbols();
+                let text = match kind {
+                    b's' => symbols.name(arg),
+                    _ => symbols.describe(arg),
+                };
+                Part::Str(field, text.into_bytes())
             }
-            (b'B', _) => self.fetched(format!("{arg:#x}")),
+            (b'B', _) => self.fetched(self.machine.world.symbols().describe_return(arg)),
             (b'i' | b'I', b'4' | b'6') => self.ip_address(arg, kind, second)?,
             _ => return Err(Errno::EINVAL),
         };

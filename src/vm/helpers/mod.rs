@@ -6,27 +6,33 @@
 //! verifier would have rejected it.
 
 pub(super) mod call;
+mod cgroup;
 mod checksum;
 mod control;
 mod dynptr;
 mod environment;
 mod format;
+mod kernel;
 mod maps;
 mod net;
 mod output;
 pub(super) mod packet;
+mod per_cpu;
 mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
 pub(super) mod skb;
-mod socket;
+mod sockmap;
+mod stack;
+mod storage;
 mod string;
 mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
 mod tracing;
+mod user_ringbuf;
 mod xdp;
 
 use std::sync::PoisonError;
@@ -119,9 +125,9 @@ mod tests {
     #[test]
     fn a_helper_without_a_body_says_so_by_name() {
         let mut bench = Bench::new();
-        let problem = bench.call(id::fib_lookup, []).unwrap_err();
-        assert_eq!(problem, HelperProblem::Missing("fib_lookup"));
-        assert!(problem.to_string().contains("mock_helper(\"fib_lookup\""));
+        let problem = bench.call(id::rc_repeat, []).unwrap_err();
+        assert_eq!(problem, HelperProblem::Missing("rc_repeat"));
+        assert!(problem.to_string().contains("mock_helper(\"rc_repeat\""));
         assert_eq!(bench.call(HelperId(212), []), Err(HelperProblem::Unknown));
         assert_eq!(bench.call(HelperId(0), []), Err(HelperProblem::Unknown));
         assert_eq!(

@@ -1,9 +1,13 @@
 //! Helpers that send a packet elsewhere (`net/core/filter.c`, `include/linux/filter.h`).
-//! Nothing is sent here: what a test sees is the action that the program returns.
+//! Nothing is sent here: a test sees the action that the program returns, and in the
+//! outcome where the packet would go.
 
 use super::call::{Call, Returned};
 use super::packet;
-use crate::spec::{MapType, ProgType};
+use crate::spec::{MapType, ProgType, RedirectFlags};
+use crate::vm::maps::{Kind, Map, RedirectValue};
+use crate::vm::outcome::Output;
+use crate::vm::redirect::{Redirect, RedirectTarget};
 
 /// `XDP_ABORTED`.
 const XDP_ABORTED: u64 = 0;
@@ -15,30 +19,42 @@ const TC_ACT_SHOT: u64 = 2;
 const TC_ACT_REDIRECT: u64 = 7;
 /// Flags of `bpf_redirect_map` that are the action on a miss: aborted to sent back.
 const ACTIONS: u64 = 3;
-/// `BPF_F_BROADCAST`.
-const BROADCAST: u64 = 1 << 3;
-/// `BPF_F_EXCLUDE_INGRESS`.
-const EXCLUDE_INGRESS: u64 = 1 << 4;
-/// `BPF_F_INGRESS`.
-const INGRESS: u64 = 1;
+const BROADCAST: u64 = RedirectFlags::BROADCAST.bits();
+const EXCLUDE_INGRESS: u64 = RedirectFlags::EXCLUDE_INGRESS.bits();
+const INGRESS: u64 = RedirectFlags::INGRESS.bits();
+
+/// Tells the test where the packet goes.
+pub(super) fn record(call: &mut Call<'_>, map: Option<&str>, target: RedirectTarget, flags: u64) {
+    call.machine.output(Output::Redirect(Redirect {
+        map: map.map(str::to_owned),
+        target,
+        flags,
+    }));
+}
 
 /// `(interface, flags)`: the action that means it.
 pub(super) fn redirect(call: &mut Call<'_>) -> Returned {
-    let flags = call.arg(2);
-    Ok(match packet::prog_type(call) {
-        Some(ProgType::Xdp) if flags != 0 => XDP_ABORTED,
-        Some(ProgType::Xdp) => XDP_REDIRECT,
-        _ if flags & !INGRESS != 0 => TC_ACT_SHOT,
-        _ => TC_ACT_REDIRECT,
-    })
+    let (index, flags) = (call.arg_u32(1), call.arg(2));
+    let (known, refused, done) = match packet::prog_type(call) {
+        Some(ProgType::Xdp) => (0, XDP_ABORTED, XDP_REDIRECT),
+        _ => (INGRESS, TC_ACT_SHOT, TC_ACT_REDIRECT),
+    };
+    if flags & !known != 0 {
+        return Ok(refused);
+    }
+    let program = None;
+    record(call, None, RedirectTarget::Device { index, program }, flags);
+    Ok(done)
 }
 
 /// `(interface, flags)`: no flags are known.
 pub(super) fn redirect_peer(call: &mut Call<'_>) -> Returned {
-    Ok(match call.arg(2) {
-        0 => TC_ACT_REDIRECT,
-        _ => TC_ACT_SHOT,
-    })
+    if call.arg(2) != 0 {
+        return Ok(TC_ACT_SHOT);
+    }
+    let target = RedirectTarget::Peer(call.arg_u32(1));
+    record(call, None, target, 0);
+    Ok(TC_ACT_REDIRECT)
 }
 
 /// `(interface, parameters, their size, flags)`: no flags are known, and the
@@ -47,20 +63,18 @@ pub(super) fn redirect_neigh(call: &mut Call<'_>) -> Returned {
     /// `sizeof(struct bpf_redir_neigh)`.
     const PARAMETERS: u32 = 20;
     let size = call.arg_u32(3);
-    Ok(match (size, call.arg(4)) {
-        (0 | PARAMETERS.., 0) => TC_ACT_REDIRECT,
-        _ => TC_ACT_SHOT,
-    })
+    if call.arg(4) != 0 || size != 0 && size < PARAMETERS {
+        return Ok(TC_ACT_SHOT);
+    }
+    let target = RedirectTarget::Neighbour(call.arg_u32(1));
+    record(call, None, target, 0);
+    Ok(TC_ACT_REDIRECT)
 }
 
 /// `(map, key, flags)`: on a miss the action that the flags name.
 pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
     let (key, flags) = (call.arg_u32(2), call.arg(3));
-    let handle = call.map_handle(1)?;
-    let map = call
-        .machine
-        .map(handle)
-        .ok_or_else(|| call.wrong(1, "a map"))?;
+    let (_, map) = call.map(1)?;
     let known = match map.def().map_type {
         MapType::Devmap | MapType::DevmapHash => ACTIONS | BROADCAST | EXCLUDE_INGRESS,
         MapType::Cpumap | MapType::Xskmap => ACTIONS,
@@ -69,11 +83,35 @@ pub(super) fn redirect_map(call: &mut Call<'_>) -> Returned {
     if flags & !known != 0 {
         return Ok(XDP_ABORTED);
     }
-    let found = map.read(&key.to_le_bytes()).is_ok();
-    Ok(match found || flags & BROADCAST != 0 {
-        true => XDP_REDIRECT,
-        false => flags & ACTIONS,
-    })
+    let Some(target) = target(&*map, key, flags) else {
+        return Ok(flags & ACTIONS);
+    };
+    record(call, Some(&map.def().name), target, flags);
+    Ok(XDP_REDIRECT)
+}
+
+/// Where a key of a map leads; nowhere where there is nothing.
+fn target(map: &dyn Map, key: u32, flags: u64) -> Option<RedirectTarget> {
+    let bytes = key.to_le_bytes();
+    match map.kind() {
+        Kind::Devices(devices) if flags & BROADCAST != 0 => Some(RedirectTarget::Devices {
+            indices: devices.all().iter().map(|value| value.target).collect(),
+            exclude_ingress: flags & EXCLUDE_INGRESS != 0,
+        }),
+        Kind::Devices(devices) => {
+            let RedirectValue { target, program } = devices.get(&bytes)?;
+            Some(RedirectTarget::Device {
+                index: target,
+                program,
+            })
+        }
+        Kind::Cpus(cpus) => {
+            let program = cpus.get(key)?.program;
+            Some(RedirectTarget::Cpu { cpu: key, program })
+        }
+        Kind::Sockets(sockets) => sockets.get(&bytes).map(RedirectTarget::Socket),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -81,8 +119,19 @@ mod tests {
     use super::*;
     use crate::spec::UpdateFlags;
     use crate::spec::helpers::id;
+    use crate::vm::ProgramHandle;
     use crate::vm::events::Event;
     use crate::vm::helpers::testing::Bench;
+
+    /// Where the packet went.
+    fn taken(bench: &mut Bench) -> Vec<RedirectTarget> {
+        let outputs = bench.machine.take_outputs().into_iter();
+        let targets = outputs.map(|output| match output {
+            Output::Redirect(redirect) => redirect.target,
+            other => panic!("{other:?}"),
+        });
+        targets.collect()
+    }
 
     #[test]
     fn actions_are_those_of_the_programs_type() {
@@ -95,11 +144,13 @@ mod tests {
             (ProgType::SchedCls, 1 << 40, TC_ACT_SHOT),
         ] {
             let mut bench = Bench::on(prog_type, &Event::packet([0; 64]));
-            assert_eq!(
-                bench.ok(id::redirect, [1, flags]),
-                want,
-                "{prog_type:?} {flags}"
-            );
+            let action = bench.ok(id::redirect, [7, flags]);
+            assert_eq!(action, want, "{prog_type:?} {flags}");
+            let index = 7;
+            let program = None;
+            let sent = vec![RedirectTarget::Device { index, program }];
+            let refused = [XDP_ABORTED, TC_ACT_SHOT].contains(&want);
+            assert_eq!(taken(&mut bench), if refused { vec![] } else { sent });
         }
     }
 
@@ -108,6 +159,7 @@ mod tests {
         let mut bench = Bench::new();
         assert_eq!(bench.ok(id::redirect_peer, [1, 0]), TC_ACT_REDIRECT);
         assert_eq!(bench.ok(id::redirect_peer, [1, 1]), TC_ACT_SHOT);
+        assert_eq!(taken(&mut bench), [RedirectTarget::Peer(1)]);
         for (size, flags, want) in [
             (0, 0, TC_ACT_REDIRECT),
             (20, 0, TC_ACT_REDIRECT),
@@ -117,13 +169,21 @@ mod tests {
         ] {
             assert_eq!(bench.ok(id::redirect_neigh, [1, 0, size, flags]), want);
         }
+        assert_eq!(taken(&mut bench).len(), 3);
     }
 
-    /// A map whose only key is 1.
+    /// A map with one entry: device 5 with a program, CPU 1, or a socket.
     fn only_one(bench: &mut Bench, map_type: MapType) -> u64 {
-        let (address, _, map) = bench.map(map_type, 4, 4, 4);
+        let size = if map_type == MapType::Xskmap { 4 } else { 8 };
+        let (address, _, map) = bench.map(map_type, 4, size, 4);
+        let (any, program) = (UpdateFlags::empty(), Some(ProgramHandle(3)));
         let one = 1u32.to_le_bytes();
-        map.write(&one, &[0; 4], UpdateFlags::empty()).unwrap();
+        match map.kind() {
+            Kind::Devices(devices) => devices.set(&one, 5, program, any).unwrap(),
+            Kind::Cpus(cpus) => cpus.set(1, 192, program, any).unwrap(),
+            Kind::Sockets(sockets) => sockets.set(&one, 0xffff_8881_0000_0040, any).unwrap(),
+            _ => {}
+        }
         address
     }
 
@@ -132,10 +192,16 @@ mod tests {
         for (map_type, key, flags, want) in [
             (MapType::Devmap, 1, 0, XDP_REDIRECT),
             (MapType::Devmap, 1 << 32 | 1, 0, XDP_REDIRECT),
+            (MapType::DevmapHash, 1, 0, XDP_REDIRECT),
             (MapType::Devmap, 2, 0, 0),
             (MapType::Devmap, 2, 2, 2),
+            (MapType::Devmap, 99, 2, 2),
             (MapType::Devmap, 2, BROADCAST, XDP_REDIRECT),
             (MapType::Devmap, 1, 4, XDP_ABORTED),
+            (MapType::Cpumap, 1, 0, XDP_REDIRECT),
+            (MapType::Cpumap, 2, 1, 1),
+            (MapType::Cpumap, 1, BROADCAST, XDP_ABORTED),
+            (MapType::Xskmap, 1, 0, XDP_REDIRECT),
             (MapType::Xskmap, 2, 3, 3),
             (MapType::Xskmap, 1, BROADCAST, XDP_ABORTED),
         ] {
@@ -143,10 +209,49 @@ mod tests {
             let map = only_one(&mut bench, map_type);
             let returned = bench.ok(id::redirect_map, [map, key, flags]);
             assert_eq!(returned, want, "{map_type:?} {key} {flags}");
+            let redirects = taken(&mut bench).len();
+            assert_eq!(redirects, usize::from(want == XDP_REDIRECT));
         }
         let mut bench = Bench::new();
-        let map = only_one(&mut bench, MapType::Array);
+        let (map, ..) = bench.map(MapType::Array, 4, 4, 4);
         assert!(bench.call(id::redirect_map, [map, 1, 0]).is_err());
+    }
+
+    #[test]
+    fn the_outcome_says_where_a_packet_goes() {
+        let program = Some(ProgramHandle(3));
+        let cases = [
+            (
+                MapType::Devmap,
+                0,
+                RedirectTarget::Device { index: 5, program },
+            ),
+            (
+                MapType::DevmapHash,
+                BROADCAST | EXCLUDE_INGRESS,
+                RedirectTarget::Devices {
+                    indices: vec![5],
+                    exclude_ingress: true,
+                },
+            ),
+            (MapType::Cpumap, 0, RedirectTarget::Cpu { cpu: 1, program }),
+            (
+                MapType::Xskmap,
+                0,
+                RedirectTarget::Socket(0xffff_8881_0000_0040),
+            ),
+        ];
+        for (map_type, flags, target) in cases {
+            let mut bench = Bench::new();
+            let map = only_one(&mut bench, map_type);
+            bench.ok(id::redirect_map, [map, 1, flags]);
+            let redirect = Redirect {
+                map: Some("m".into()),
+                target,
+                flags,
+            };
+            assert_eq!(bench.machine.take_outputs(), [Output::Redirect(redirect)]);
+        }
     }
 
     #[test]

@@ -74,6 +74,17 @@ pub(super) fn get_current_task_btf(call: &mut Call<'_>) -> Result {
     get_current_task(call)
 }
 
+/// `(task)`: the registers with which it entered the kernel.
+pub(super) fn task_pt_regs(call: &mut Call<'_>) -> Result {
+    let task = call.arg(1);
+    let world = &call.machine.world;
+    let is_there = world.kernel_memory().object_at(task).is_some();
+    if !is_there && world.task_address()? != task {
+        return Err(call.wrong(1, "a task"));
+    }
+    Ok(world.regs_of(task)?.address())
+}
+
 /// `_NSIG`, the highest signal number.
 const SIGNALS: u32 = 64;
 

@@ -100,20 +100,6 @@ pub(super) fn override_return(call: &mut Call<'_>) -> Result {
     Ok(0)
 }
 
-/// What the operation would return now (`bpf_get_retval`).
-pub(super) fn get_retval(call: &mut Call<'_>) -> Result {
-    let retval = call.machine.site().map_or(0, |site| site.retval);
-    Ok(i64::from(retval).cast_unsigned())
-}
-
-pub(super) fn set_retval(call: &mut Call<'_>) -> Result {
-    let retval = call.arg_i32(1);
-    if let Some(site) = call.machine.site() {
-        site.retval = retval;
-    }
-    Ok(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::Bench;

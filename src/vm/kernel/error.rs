@@ -34,7 +34,7 @@ pub enum KernelError {
         /// The path as it was given.
         path: String,
         /// What is wrong.
-        problem: PathProblem,
+        problem: Box<PathProblem>,
     },
     /// A value that does not fit.
     #[error("{ty}: field `{path}` {problem}")]
@@ -44,7 +44,7 @@ pub enum KernelError {
         /// The path as it was given.
         path: String,
         /// Why not.
-        problem: ValueProblem,
+        problem: Box<ValueProblem>,
     },
     /// An object whose type says nothing of its parts.
     #[error("{0} has no type here: its bytes can be read and written, not its fields")]
@@ -58,6 +58,12 @@ pub enum KernelError {
          World::variable_of gives it one"
     )]
     NoVariable(String),
+    /// A variable of which each CPU has its own instance.
+    #[error("each CPU has its own `{0}`: World::per_cpu(\"{0}\", cpu) gives it")]
+    PerCpu(String),
+    /// An address where no object is.
+    #[error("the kernel has no object at {0:#x}")]
+    Nowhere(u64),
     /// A CPU that the world does not have.
     #[error("there is no CPU {cpu}: the world has {cpus}, from 0 on")]
     NoCpu {

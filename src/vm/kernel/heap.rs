@@ -16,26 +16,14 @@ impl Heap {
     /// A zeroed object of a type, with this many bytes more behind it.
     pub fn make(&self, area: Area, ty: BlockType, room: usize) -> Result<Arc<Block>, KernelError> {
         let (name, size) = name_and_size(&ty)?;
-        Ok(self.blocks.insert(
-            area,
-            NewBlock {
-                name: name.into(),
-                len: size.saturating_add(room),
-                ty: Some(ty),
-            },
-        )?)
+        let new = NewBlock::bytes(name, size.saturating_add(room), Some(ty));
+        Ok(self.blocks.insert(area, new)?)
     }
 
     /// An object of these bytes, whatever they are.
     pub fn make_bytes(&self, name: &str, bytes: &[u8]) -> Result<Arc<Block>, KernelError> {
-        let block = self.blocks.insert(
-            Area::Heap,
-            NewBlock {
-                name: name.into(),
-                len: bytes.len(),
-                ty: None,
-            },
-        )?;
+        let new = NewBlock::bytes(name, bytes.len(), None);
+        let block = self.blocks.insert(Area::Heap, new)?;
         block.bytes().write(0, bytes);
         Ok(block)
     }

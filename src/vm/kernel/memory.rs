@@ -1,17 +1,15 @@
-//! Kernel memory as a whole: objects by type, variables by name.
+//! Kernel memory as a whole: objects by type, and what is at an address.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::super::memory::{Area, Block, BlockType, KernelBlocks, NewBlock};
+use super::super::memory::{Area, Block, BlockType, KernelBlocks};
 use super::error::KernelError;
 use super::heap::Heap;
 use super::object::KernelObject;
-use super::types::name_and_size;
-use crate::btf::{Btf, Kind};
-use crate::util::TypeId;
+use crate::btf::Btf;
 
 type Result<T> = std::result::Result<T, KernelError>;
 
@@ -19,14 +17,16 @@ type Result<T> = std::result::Result<T, KernelError>;
 /// variables. All CPUs of a machine see the same; cloning shares it.
 #[derive(Clone, Default)]
 pub struct KernelMemory {
-    heap: Heap,
+    pub(super) heap: Heap,
     symbols: Arc<Mutex<Symbols>>,
 }
 
-/// What the kernel knows by name.
+/// What the kernel knows by name, and what there is once for each CPU.
 #[derive(Debug, Default)]
-struct Symbols {
-    by_name: FxHashMap<Arc<str>, Arc<Block>>,
+pub(super) struct Symbols {
+    pub by_name: FxHashMap<Arc<str>, Arc<Block>>,
+    /// The instances by address and CPU.
+    pub per_cpu: FxHashMap<(u64, u32), Arc<Block>>,
 }
 
 impl KernelMemory {
@@ -36,13 +36,19 @@ impl KernelMemory {
         &self.heap.blocks
     }
 
-    fn symbols(&self) -> MutexGuard<'_, Symbols> {
+    pub(super) fn symbols(&self) -> MutexGuard<'_, Symbols> {
         self.symbols.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes these the kernel's types, which come before those of loaded objects.
     pub fn set_kernel_types(&self, btf: Btf) {
         self.heap.types.set_kernel(btf);
+    }
+
+    /// The kernel's types, if they are known.
+    #[must_use]
+    pub fn kernel_types(&self) -> Option<Btf> {
+        self.heap.types.kernel()
     }
 
     /// Adds what an object was compiled with, `own`, and the kernel that it was relocated
@@ -63,7 +69,7 @@ impl KernelMemory {
         self.heap.types.adopt(&other.heap.types);
     }
 
-    fn object(&self, block: Arc<Block>) -> KernelObject {
+    pub(super) fn object(&self, block: Arc<Block>) -> KernelObject {
         KernelObject::whole(&self.heap, block)
     }
 
@@ -116,6 +122,28 @@ impl KernelMemory {
         Some(self.object(self.heap.blocks.at(address)?))
     }
 
+    /// What is at an address, seen as an object of a type: a member of another one, or
+    /// what the kernel casts a pointer to.
+    ///
+    /// # Errors
+    /// [`KernelError::Nowhere`] where no object is, [`KernelError::NoType`].
+    pub fn view(&self, address: u64, type_name: &str) -> Result<KernelObject> {
+        let there = self.object_at(address);
+        let there = there.ok_or(KernelError::Nowhere(address))?;
+        there.from_address(address).cast(type_name)
+    }
+
+    /// The live objects of this struct, in the order in which they were made.
+    #[must_use]
+    pub fn objects_of(&self, name: &str) -> Vec<KernelObject> {
+        let is_one = |block: &Arc<Block>| {
+            let ty = block.ty();
+            ty.and_then(|ty| Some(ty.btf.resolve(ty.id).ok()?.name() == name)) == Some(true)
+        };
+        let live = self.heap.blocks.live().into_iter().filter(is_one);
+        live.map(|block| self.object(block)).collect()
+    }
+
     /// Whether an address is that of a live object of this struct, or of the beginning
     /// of one: what a helper wants to know of an argument. None where an object is there
     /// whose type is not known.
@@ -127,138 +155,6 @@ impl KernelMemory {
         let ty = block.ty()?;
         let resolved = ty.btf.resolve(ty.id).ok()?;
         Some(block.address() == address && resolved.name() == name)
-    }
-
-    /// The kernel's variable of this name, made with the type that the kernel's BTF, or a
-    /// loaded object that declares it (`extern … __ksym`), gives it.
-    ///
-    /// # Errors
-    /// [`KernelError::NoVariable`] where nothing does, [`KernelError::Full`].
-    pub fn variable(&self, name: &str) -> Result<KernelObject> {
-        let there = self.symbols().by_name.get(name).cloned();
-        if let Some(block) = there.filter(|block| block.ty().is_some()) {
-            return Ok(self.object(block));
-        }
-        let ty = self.variable_type(name);
-        let ty = ty.ok_or_else(|| KernelError::NoVariable(name.to_owned()))?;
-        self.define(name, ty)
-    }
-
-    /// The same of a type that the test gives it.
-    ///
-    /// # Errors
-    /// As of [`make`](Self::make).
-    pub fn variable_of(&self, name: &str, type_name: &str) -> Result<KernelObject> {
-        let ty = self.heap.types.find(type_name)?;
-        self.define(name, ty)
-    }
-
-    /// The address of a symbol that a type of the kernel's BTF stands for: a variable,
-    /// made if it is not there yet, or a function. None for any other type.
-    #[must_use]
-    pub fn symbol(&self, btf: &Btf, id: TypeId) -> Option<u64> {
-        let ty = btf.get(id)?;
-        let there = self.symbols().by_name.get(ty.name()).cloned();
-        if let Some(block) = there {
-            return Some(block.address());
-        }
-        match ty.kind() {
-            Kind::Var => {
-                let id = ty.target_id()?;
-                let btf = btf.clone();
-                let made = self.define(ty.name(), BlockType { btf, id });
-                made.ok().map(|object| object.address())
-            }
-            Kind::Func => self.address_of(ty.name(), Area::Text).ok(),
-            _ => None,
-        }
-    }
-
-    /// The address of a symbol of this name; if there is none and `make`, a new one of a
-    /// symbol of which no more is known.
-    #[must_use]
-    pub fn symbol_named(&self, name: &str, make: bool) -> Option<u64> {
-        let there = self
-            .symbols()
-            .by_name
-            .get(name)
-            .map(|block| block.address());
-        match there {
-            None if make => self.address_of(name, Area::Data).ok(),
-            there => there,
-        }
-    }
-
-    /// Puts a symbol of which no more is known at an address, as in a kernel's list of
-    /// symbols. False where it has another one, or something else is there.
-    pub fn place_symbol(&self, name: &str, address: u64) -> bool {
-        let mut symbols = self.symbols();
-        if let Some(block) = symbols.by_name.get(name) {
-            return block.address() == address;
-        }
-        let new = NewBlock {
-            name: name.into(),
-            len: 0,
-            ty: None,
-        };
-        let Ok(block) = self.heap.blocks.insert_at(address, new) else {
-            return false;
-        };
-        symbols.by_name.insert(name.into(), block);
-        true
-    }
-
-    /// The address of a symbol, made if it is not there yet.
-    fn address_of(&self, name: &str, area: Area) -> Result<u64> {
-        let mut symbols = self.symbols();
-        if let Some(block) = symbols.by_name.get(name) {
-            return Ok(block.address());
-        }
-        let new = NewBlock {
-            name: name.into(),
-            len: 0,
-            ty: None,
-        };
-        let block = self.heap.blocks.insert(area, new)?;
-        let address = block.address();
-        symbols.by_name.insert(name.into(), block);
-        Ok(address)
-    }
-
-    /// The type of a variable.
-    fn variable_type(&self, name: &str) -> Option<BlockType> {
-        let tables = self.heap.types.tables();
-        tables.into_iter().find_map(|btf| {
-            let id = btf.find(name, Kind::Var)?.target_id()?;
-            // `extern const void name` is an address.
-            btf.size_of(id).ok()?;
-            Some(BlockType { btf, id })
-        })
-    }
-
-    /// A variable of this name and type: the one there is if it has that many bytes.
-    fn define(&self, name: &str, ty: BlockType) -> Result<KernelObject> {
-        let (_, size) = name_and_size(&ty)?;
-        let mut symbols = self.symbols();
-        let there = symbols.by_name.get(name);
-        if let Some(block) = there.filter(|block| block.len() >= size) {
-            return Ok(KernelObject::whole(&self.heap, block.clone()));
-        }
-        let new = NewBlock {
-            name: format!("variable {name}").into(),
-            len: size,
-            ty: Some(ty),
-        };
-        let block = match there {
-            // It has an address already, which programs may hold.
-            Some(symbol) => {
-                let at = symbol.address();
-                self.heap.blocks.replace(at, new)?
-            }
-            None => self.heap.blocks.insert(Area::Data, new)?,
-        };
-        symbols.by_name.insert(name.into(), block.clone());
-        Ok(self.object(block))
     }
 }
 

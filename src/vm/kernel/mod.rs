@@ -12,6 +12,7 @@ mod heap;
 mod memory;
 mod object;
 mod place;
+mod symbols;
 mod types;
 
 pub use error::{KernelError, PathProblem};

@@ -61,6 +61,22 @@ impl KernelObject {
         }
     }
 
+    /// What is at this address, which lies in it, and of which no more is known.
+    pub(super) fn from_address(self, address: u64) -> Self {
+        let offset = address.saturating_sub(self.block.address());
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        Self {
+            offset: offset.min(self.block.len()),
+            ty: None,
+            ..self
+        }
+    }
+
+    /// Whether it has addresses only, and each CPU an instance of it.
+    pub(super) fn is_instanced(&self) -> bool {
+        self.block.is_empty()
+    }
+
     /// The address of its first byte: what a program holds as a pointer to it.
     #[must_use]
     pub fn address(&self) -> u64 {
@@ -132,6 +148,19 @@ impl KernelObject {
     pub fn set(self, path: &str, value: impl Into<FieldValue>) -> Result<Self> {
         self.put(path, &value.into())?;
         Ok(self)
+    }
+
+    /// The same where the type has such a part: an object may define as little of the
+    /// kernel's structs as it reads.
+    pub(in crate::vm) fn set_if_there(
+        &self,
+        path: &str,
+        value: impl Into<FieldValue>,
+    ) -> Result<()> {
+        match self.put(path, &value.into()) {
+            Err(KernelError::Path { .. } | KernelError::Value { .. }) => Ok(()),
+            done => done,
+        }
     }
 
     fn put(&self, path: &str, value: &FieldValue) -> Result<()> {
@@ -238,7 +267,7 @@ impl KernelObject {
             // As if a member of it were wanted.
             let from = place.clone();
             place = walk(&self.heap, from, "[0]", OnNull::Fail).map_err(|error| match error {
-                KernelError::Path { problem, .. } => self.path_error(path, problem),
+                KernelError::Path { problem, .. } => self.path_error(path, *problem),
                 other => other,
             })?;
         }
@@ -313,7 +342,7 @@ impl KernelObject {
         KernelError::Path {
             ty: self.name(),
             path: path.to_owned(),
-            problem,
+            problem: problem.into(),
         }
     }
 
@@ -321,7 +350,7 @@ impl KernelObject {
         KernelError::Value {
             ty: self.name(),
             path: path.to_owned(),
-            problem,
+            problem: problem.into(),
         }
     }
 }

@@ -218,7 +218,7 @@ pub(super) fn walk(
         let wrong = |problem| KernelError::Path {
             ty: root.clone(),
             path: path.to_owned(),
-            problem,
+            problem: Box::new(problem),
         };
         let taken = first_step(rest, so_far.is_empty());
         let Some((step, after)) = taken else {

@@ -82,6 +82,18 @@ impl Types {
         }
     }
 
+    /// The kernel's own types, if they are known.
+    pub fn kernel(&self) -> Option<Btf> {
+        self.known().kernel.clone()
+    }
+
+    /// Whether a type of this name and kind is known.
+    pub fn has(&self, name: &str, kind: Kind) -> bool {
+        let known = self.known();
+        let mut tables = known.kernel.iter().chain(&known.objects);
+        tables.any(|btf| btf.find(name, kind).is_some())
+    }
+
     /// All tables, in the order in which they count.
     pub fn tables(&self) -> Vec<Btf> {
         let known = self.known();

@@ -8,7 +8,7 @@ use super::base::Base;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapFlags, UpdateFlags};
-use crate::util::Errno;
+use crate::util::{Errno, TypeId};
 
 /// `BPF_MAP_TYPE_STRUCT_OPS`: the declaration of one structure with its functions. The
 /// kernel would call them; here a test does, who finds them by their names.
@@ -48,6 +48,12 @@ impl StructOps {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Type of the structure in the object's BTF.
+    #[must_use]
+    pub const fn value_type(&self) -> Option<TypeId> {
+        self.base.def().value_type
     }
 
     /// Says which program implements a member, in place of the one that did.

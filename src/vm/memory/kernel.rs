@@ -66,7 +66,8 @@ pub struct BlockType {
     pub id: TypeId,
 }
 
-/// An object in kernel memory: a range of addresses with bytes behind it.
+/// An object in kernel memory: a range of addresses, with bytes behind it or, where only
+/// the addresses count, without.
 #[derive(Debug)]
 pub struct Block {
     address: u64,
@@ -85,16 +86,16 @@ impl Block {
         self.address
     }
 
-    /// How many bytes it has; 0 for what has an address only.
+    /// How many addresses are its own, at least one of which counts as its.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has an address only.
+    /// Whether it has no bytes, only addresses.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.bytes.is_empty()
     }
 
     /// What messages call it.
@@ -131,12 +132,33 @@ impl Block {
 /// What an object is to be.
 #[derive(Debug, Clone)]
 pub struct NewBlock {
-    /// What messages call it.
-    pub name: Arc<str>,
-    /// How many zero bytes it has.
-    pub len: usize,
-    /// Its type.
-    pub ty: Option<BlockType>,
+    name: Arc<str>,
+    len: usize,
+    ty: Option<BlockType>,
+    has_bytes: bool,
+}
+
+impl NewBlock {
+    /// An object of `len` zero bytes, which messages call by this name.
+    #[must_use]
+    pub fn bytes(name: impl Into<Arc<str>>, len: usize, ty: Option<BlockType>) -> Self {
+        Self {
+            name: name.into(),
+            len,
+            ty,
+            has_bytes: true,
+        }
+    }
+
+    /// `len` addresses without bytes: a symbol, or a variable that each CPU has its own
+    /// instance of.
+    #[must_use]
+    pub fn addresses(name: impl Into<Arc<str>>, len: usize, ty: Option<BlockType>) -> Self {
+        Self {
+            has_bytes: false,
+            ..Self::bytes(name, len, ty)
+        }
+    }
 }
 
 /// There is no room for an object in kernel memory.
@@ -184,13 +206,27 @@ impl Blocks {
         last.is_none_or(|block| block.address + block.len.max(1) as u64 <= start)
     }
 
+    fn put_at(&mut self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
+        let end = address.checked_add(new.len.max(1) as u64);
+        let fits = Address::is_kernel_memory(address)
+            && new.len <= MAX_LEN
+            && end.is_some_and(|end| Address::is_kernel_memory(end) && self.is_free(address, end));
+        match fits {
+            true => Ok(self.put(address, new)),
+            false => Err(KernelMemoryFull {
+                name: new.name,
+                len: new.len,
+            }),
+        }
+    }
+
     fn put(&mut self, address: u64, new: NewBlock) -> Arc<Block> {
         let block = Arc::new(Block {
             address,
             len: new.len,
             name: new.name,
             ty: new.ty,
-            bytes: SharedBytes::zeroed(new.len),
+            bytes: SharedBytes::zeroed(if new.has_bytes { new.len } else { 0 }),
             live: AtomicBool::new(true),
             writable: AtomicBool::new(false),
         });
@@ -250,31 +286,25 @@ impl KernelBlocks {
     /// # Errors
     /// [`KernelMemoryFull`] where something is there, or it is no such address.
     pub fn insert_at(&self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
-        let mut blocks = self.write();
-        let end = address.checked_add(new.len.max(1) as u64);
-        let fits = Address::is_kernel_memory(address)
-            && new.len <= MAX_LEN
-            && end
-                .is_some_and(|end| Address::is_kernel_memory(end) && blocks.is_free(address, end));
-        if !fits {
-            return Err(KernelMemoryFull {
-                name: new.name,
-                len: new.len,
-            });
-        }
-        Ok(blocks.put(address, new))
+        self.write().put_at(address, new)
     }
 
     /// Makes an object in place of the one at this very address, which had an address
-    /// only, or fewer bytes.
+    /// only, or fewer bytes. Handles of the old one are those of a freed object.
     ///
     /// # Errors
-    /// [`KernelMemoryFull`] where there is no room.
+    /// [`KernelMemoryFull`] where there is no room; the old one stays.
     pub fn replace(&self, address: u64, new: NewBlock) -> Result<Arc<Block>, KernelMemoryFull> {
-        if let Some(old) = self.write().by_address.remove(&address) {
-            old.live.store(false, Ordering::Relaxed);
+        let mut blocks = self.write();
+        let Some(old) = blocks.by_address.remove(&address) else {
+            return blocks.put_at(address, new);
+        };
+        let put = blocks.put_at(address, new);
+        match &put {
+            Ok(_) => old.live.store(false, Ordering::Relaxed),
+            Err(_) => drop(blocks.by_address.insert(address, old)),
         }
-        self.insert_at(address, new)
+        put
     }
 
     /// The live object that an address lies in.
@@ -284,6 +314,15 @@ impl KernelBlocks {
         let block = blocks.before(address)?;
         let inside = address - block.address < block.len.max(1) as u64;
         (inside && block.is_live()).then(|| block.clone())
+    }
+
+    /// The live objects, by rising address: those of an area in the order in which they
+    /// were made.
+    #[must_use]
+    pub fn live(&self) -> Vec<Arc<Block>> {
+        let blocks = self.read();
+        let live = blocks.by_address.values().filter(|block| block.is_live());
+        live.cloned().collect()
     }
 
     /// Ends an object's life: from now on nothing is at its addresses, which no other
@@ -384,11 +423,7 @@ mod tests {
     use super::*;
 
     fn new(name: &str, len: usize) -> NewBlock {
-        NewBlock {
-            name: name.into(),
-            len,
-            ty: None,
-        }
+        NewBlock::bytes(name, len, None)
     }
 
     #[test]
@@ -443,6 +478,21 @@ mod tests {
     }
 
     #[test]
+    fn a_symbol_gets_its_bytes_where_it_is() {
+        let blocks = KernelBlocks::default();
+        let symbol = NewBlock::addresses("jiffies", 0, None);
+        let symbol = blocks.insert(Area::Data, symbol).unwrap();
+        let at = symbol.address();
+        let variable = blocks.replace(at, new("jiffies", 8)).unwrap();
+        assert_eq!((variable.address(), symbol.is_live()), (at, false));
+        let read = blocks.find(at, 8, AccessKind::Read);
+        assert!(read.is_ok());
+        blocks.insert_at(at + 16, new("other", 8)).unwrap();
+        assert!(blocks.replace(at, new("jiffies", 32)).is_err());
+        assert!(variable.is_live() && blocks.at(at).is_some());
+    }
+
+    #[test]
     fn accesses_are_judged() {
         let blocks = KernelBlocks::default();
         let block = blocks.insert(Area::Heap, new("task", 64)).unwrap();
@@ -460,7 +510,8 @@ mod tests {
         );
         block.set_writable(true);
         assert!(find(0, 4, AccessKind::Atomic).is_ok());
-        let symbol = blocks.insert(Area::Text, new("vfs_read", 0)).unwrap();
+        let symbol = NewBlock::addresses("vfs_read", 0, None);
+        let symbol = blocks.insert(Area::Text, symbol).unwrap();
         let read = blocks.find(symbol.address(), 1, AccessKind::Read);
         assert_eq!(read.unwrap_err(), Problem::Opaque);
     }

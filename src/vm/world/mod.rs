@@ -2,13 +2,21 @@
 //! kernel's. All of it is set by the test and, unless it is, always the same.
 
 mod clock;
+mod files;
 mod net;
+mod processes;
 mod random;
+mod symbols;
 mod task;
 mod tasks;
 mod user;
 
+use std::ops::Range;
+
 use super::kernel::{KernelError, KernelMemory, KernelObject};
+use files::Files;
+use processes::Processes;
+use symbols::Mappings;
 use tasks::Tasks;
 
 pub use clock::Clock;
@@ -17,8 +25,11 @@ pub use net::{
     SocketState, Wanted,
 };
 pub use random::Random;
+pub use symbols::{BuildId, Symbol, Symbols};
 pub use task::Task;
 pub use user::UserMemory;
+
+pub(super) use files::path_of;
 
 pub(in crate::vm) use net::{AF_INET, AF_INET6, TCP, UDP, bytes_of};
 
@@ -31,7 +42,11 @@ pub struct World {
     user: UserMemory,
     kernel: KernelMemory,
     tasks: Tasks,
+    files: Files,
+    processes: Processes,
     net: Net,
+    symbols: Symbols,
+    mappings: Mappings,
     cpu: u32,
     cpus: u32,
     numa_node: u32,
@@ -46,7 +61,11 @@ impl Default for World {
             user: UserMemory::default(),
             kernel: KernelMemory::default(),
             tasks: Tasks::default(),
+            files: Files::default(),
+            processes: Processes::default(),
             net: Net::default(),
+            symbols: Symbols::default(),
+            mappings: Mappings::default(),
             cpu: 0,
             cpus: 4,
             numa_node: 0,
@@ -69,6 +88,11 @@ impl World {
     /// The task that runs when an event fires.
     pub fn task(&mut self) -> &mut Task {
         &mut self.task
+    }
+
+    /// The same, to be looked at.
+    pub(super) const fn task_now(&self) -> &Task {
+        &self.task
     }
 
     /// Another task, a child of init's like the first one, to be
@@ -112,6 +136,119 @@ impl World {
     /// As of [`current_task`](Self::current_task).
     pub fn task_object(&self, task: &Task) -> Result<KernelObject, KernelError> {
         self.tasks.object(&self.kernel, task, false)
+    }
+
+    /// The `struct pt_regs` with which the current task entered the kernel, zeroed at
+    /// first: `bpf_task_pt_regs`.
+    ///
+    /// # Errors
+    /// [`KernelError::Full`].
+    pub fn current_regs(&self) -> Result<KernelObject, KernelError> {
+        self.regs_of(self.task_address()?)
+    }
+
+    /// The same of the task at an address.
+    pub(super) fn regs_of(&self, task: u64) -> Result<KernelObject, KernelError> {
+        self.processes.registers(&self.kernel, task)
+    }
+
+    /// Says that the current task's process has an area of memory at these user
+    /// addresses, of a file or of none: a `struct vm_area_struct`, which `bpf_find_vma`
+    /// finds.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] where nothing defines the struct, or that of files.
+    pub fn map_vma(
+        &mut self,
+        at: Range<u64>,
+        file: Option<&str>,
+    ) -> Result<KernelObject, KernelError> {
+        let area = self.kernel("struct vm_area_struct")?;
+        area.set_if_there("vm_start", at.start)?;
+        area.set_if_there("vm_end", at.end)?;
+        if let Some(file) = file {
+            area.set_if_there("vm_file", &self.file(file)?)?;
+        }
+        self.processes.add(self.task.tgid(), at, area.clone());
+        Ok(area)
+    }
+
+    /// The area of a process that an address lies in.
+    pub(super) fn area_of(&self, tgid: u32, address: u64) -> Option<KernelObject> {
+        self.processes.area(tgid, address)
+    }
+
+    /// A `struct path` that leads to a file, with the dentries and inodes on the way:
+    /// what `bpf_d_path` takes.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] where nothing defines these structs.
+    pub fn path(&self, path: &str) -> Result<KernelObject, KernelError> {
+        self.files.path(&self.kernel, path)
+    }
+
+    /// A `struct file` that is open at a path.
+    ///
+    /// # Errors
+    /// As of [`path`](Self::path).
+    pub fn file(&self, path: &str) -> Result<KernelObject, KernelError> {
+        self.files.file(&self.kernel, path)
+    }
+
+    /// The task whose `task_struct` is at an address, where the world knows one.
+    pub(super) fn task_at(&self, address: u64) -> Option<Task> {
+        self.tasks.at(address)
+    }
+
+    /// Sets the current task's stack in the kernel: addresses of code, the innermost
+    /// function's first ([`Task::set_kernel_stack`]).
+    pub fn set_kernel_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
+        self.task.set_kernel_stack(stack);
+        self
+    }
+
+    /// Sets the current task's stack in user space ([`Task::set_user_stack`]).
+    pub fn set_user_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
+        self.task.set_user_stack(stack);
+        self
+    }
+
+    /// Says what the kernel has at an address, as a line of `/proc/kallsyms` does:
+    /// `%ps`, `%pS` and `%pB` print it, and so do reports.
+    ///
+    /// ```
+    /// use bpflab::vm::World;
+    ///
+    /// let mut world = World::default();
+    /// world.symbol(0xffff_ffff_8120_0000, "vfs_read");
+    /// let symbols = world.symbols();
+    /// assert_eq!(symbols.describe(0xffff_ffff_8120_001c), "vfs_read+0x1c/0x1000");
+    /// ```
+    pub fn symbol(&mut self, address: u64, name: &str) -> &mut Self {
+        self.symbols.insert(address, name);
+        // Programs may ask for it by name; if the name has another address already,
+        // they go on with that.
+        let _ = self.kernel.place_symbol(name, address);
+        self
+    }
+
+    /// The names of the kernel's addresses.
+    #[must_use]
+    pub const fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Says which file the current task has at these user addresses, from an offset of
+    /// the file on: stacks of build ids have it (`BPF_F_USER_BUILD_ID`). Of the id 20
+    /// bytes count.
+    pub fn map_file(&mut self, at: Range<u64>, file_offset: u64, build_id: &[u8]) -> &mut Self {
+        self.mappings.insert(at, file_offset, build_id);
+        self
+    }
+
+    /// The place in a file that a user address is.
+    pub(super) fn build_id(&self, address: u64) -> Option<BuildId> {
+        self.mappings.find(address)
     }
 
     /// What `bpf_get_current_task` returns. A task whose struct nobody defines has an
@@ -170,6 +307,18 @@ impl World {
         self.kernel.variable_of(name, type_name)
     }
 
+    /// A CPU's instance of a per-CPU variable (`runqueues`).
+    ///
+    /// # Errors
+    /// [`KernelError::NoVariable`], [`KernelError::NoCpu`].
+    pub fn per_cpu(&self, name: &str, cpu: u32) -> Result<KernelObject, KernelError> {
+        if cpu >= self.cpus {
+            let cpus = self.cpus;
+            return Err(KernelError::NoCpu { cpu, cpus });
+        }
+        self.kernel.per_cpu(name, cpu)
+    }
+
     /// All of the kernel's memory. The CPUs of a machine share it; so do clones of a
     /// world.
     #[must_use]
@@ -192,11 +341,33 @@ impl World {
         &mut self.net
     }
 
+    /// The sockets of the network.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.net.sockets()
+    }
+
     /// Puts a NUL-terminated string into user memory and returns its address.
     pub fn user_cstr(&mut self, text: &str) -> u64 {
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);
         self.user.add(&bytes)
+    }
+
+    /// Copies an object of the kernel into user memory and returns its address: a struct
+    /// that a program reads from user space is made as one of the kernel's.
+    ///
+    /// ```no_run
+    /// # fn main() -> bpflab::Result<()> {
+    /// # let mut vm = bpflab::Vm::with_world(bpflab::vm::World::default());
+    /// let world = vm.world();
+    /// let name = world.user_cstr("/etc/passwd");
+    /// let how = world.kernel("struct open_how")?.set("flags", 1)?;
+    /// let address = world.user_copy(&how);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn user_copy(&mut self, object: &KernelObject) -> u64 {
+        self.user.add(&object.bytes())
     }
 
     /// The CPU that the next event fires on; below [`cpus`](Self::cpus).

@@ -18,7 +18,14 @@ pub struct Task {
     gid: u32,
     comm: [u8; Self::COMM_LEN],
     cgroup_id: u64,
+    kernel_stack: Vec<u64>,
+    user_stack: Vec<u64>,
 }
+
+/// Where the kernel's code begins: the one frame of a stack that nobody set.
+const KERNEL_TEXT: u64 = 0xffff_ffff_8100_0000;
+/// The same of a program.
+const USER_TEXT: u64 = 0x40_1000;
 
 impl Default for Task {
     fn default() -> Self {
@@ -31,6 +38,8 @@ impl Default for Task {
             gid: 1000,
             comm: [0; Self::COMM_LEN],
             cgroup_id: 1,
+            kernel_stack: vec![KERNEL_TEXT],
+            user_stack: vec![USER_TEXT],
         };
         task.set_comm("bpflab");
         task
@@ -105,6 +114,16 @@ impl Task {
         self.cgroup_id
     }
 
+    /// Its stack in user space, or in the kernel: addresses of code, the innermost
+    /// function's first.
+    #[must_use]
+    pub fn stack(&self, in_user_space: bool) -> &[u64] {
+        match in_user_space {
+            true => &self.user_stack,
+            false => &self.kernel_stack,
+        }
+    }
+
     /// Makes it a single-threaded process: pid and tgid alike.
     pub fn set_pid(&mut self, pid: u32) -> &mut Self {
         self.pid = pid;
@@ -143,6 +162,20 @@ impl Task {
         for (to, from) in self.comm.iter_mut().zip(kept) {
             *to = from;
         }
+        self
+    }
+
+    /// Sets its stack in the kernel, which `bpf_get_stack` and the like find: addresses
+    /// of code, the innermost function's first. One frame unless it is set, none for an
+    /// empty one.
+    pub fn set_kernel_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
+        self.kernel_stack = stack.into();
+        self
+    }
+
+    /// Sets its stack in user space; an empty one for a thread of the kernel.
+    pub fn set_user_stack(&mut self, stack: impl Into<Vec<u64>>) -> &mut Self {
+        self.user_stack = stack.into();
         self
     }
 

@@ -94,44 +94,54 @@ impl Tasks {
         found.next().map(|known| known.object.clone())
     }
 
+    /// The task whose object is at an address, as it was when the object was filled.
+    pub fn at(&self, address: u64) -> Option<Task> {
+        let state = self.lock();
+        let mut found = state
+            .objects
+            .values()
+            .filter(|known| known.object.is_live() && known.object.address() == address);
+        found.next().and_then(|known| known.task.clone())
+    }
+
     /// Writes what has changed since the object was filled last: what the test wrote
     /// there itself stays.
     fn fill(&self, memory: &KernelMemory, known: &Known, task: &Task) -> Result<(), KernelError> {
         let (object, old) = (&known.object, known.task.as_ref());
         let changed = |of: fn(&Task) -> u32| old.map(of) != Some(of(task));
         if changed(Task::pid) {
-            put(object, "pid", task.pid())?;
+            object.set_if_there("pid", task.pid())?;
         }
         if changed(Task::tgid) {
-            put(object, "tgid", task.tgid())?;
+            object.set_if_there("tgid", task.tgid())?;
         }
         if old.map(Task::comm) != Some(task.comm()) {
-            put(object, "comm", task.comm())?;
+            object.set_if_there("comm", task.comm())?;
         }
         for (names, id, of) in [
             (USERS, task.uid(), Task::uid as fn(&Task) -> u32),
             (GROUPS, task.gid(), Task::gid),
         ] {
             for name in names.iter().filter(|_| changed(of)) {
-                put(object, &format!("cred.{name}"), id)?;
+                object.set_if_there(&format!("cred.{name}"), id)?;
             }
         }
         if old.is_none()
             && let Ok(cred) = object.get("cred")
         {
-            put(object, "real_cred", cred)?;
+            object.set_if_there("real_cred", cred)?;
         }
         if changed(Task::pid) || changed(Task::tgid) {
             let leader = match task.pid() == task.tgid() {
                 true => object.clone(),
                 false => self.relative(memory, task.tgid())?,
             };
-            put(object, "group_leader", &leader)?;
+            object.set_if_there("group_leader", &leader)?;
         }
         if changed(Task::ppid) {
             let parent = self.relative(memory, task.ppid())?;
-            put(object, "real_parent", &parent)?;
-            put(object, "parent", &parent)?;
+            object.set_if_there("real_parent", &parent)?;
+            object.set_if_there("parent", &parent)?;
         }
         Ok(())
     }
@@ -142,22 +152,9 @@ impl Tasks {
             return Ok(there);
         }
         let object = memory.make("struct task_struct")?;
-        put(&object, "pid", pid)?;
-        put(&object, "tgid", pid)?;
-        put(&object, "group_leader", &object)?;
+        object.set_if_there("pid", pid)?;
+        object.set_if_there("tgid", pid)?;
+        object.set_if_there("group_leader", &object)?;
         Ok(object)
-    }
-}
-
-/// Sets a field if the type has it: an object may define as little of `task_struct` as
-/// it reads.
-fn put(
-    object: &KernelObject,
-    path: &str,
-    value: impl Into<crate::vm::events::FieldValue>,
-) -> Result<(), KernelError> {
-    match object.clone().set(path, value) {
-        Ok(_) | Err(KernelError::Path { .. } | KernelError::Value { .. }) => Ok(()),
-        Err(error) => Err(error),
     }
 }

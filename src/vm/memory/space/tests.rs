@@ -203,11 +203,7 @@ fn pointer_fields_load_as_pointers() {
 fn the_kernels_objects_are_seen_by_all_cpus_whenever_they_are_made() {
     let space = Space::new();
     let fork = space.fork();
-    let new = NewBlock {
-        name: "struct task_struct".into(),
-        len: 16,
-        ty: None,
-    };
+    let new = NewBlock::bytes("struct task_struct", 16, None);
     let task = space.kernel().insert(Area::Heap, new).unwrap();
     task.bytes().store(8, 8, 7);
     let at = task.address();

@@ -1,12 +1,13 @@
-use super::super::super::events::Event;
-use super::super::super::helpers::testing::Bench;
+use super::super::dynptr_probe as probe;
 use super::*;
 use crate::spec::ProgType;
 use crate::vm::HelperProblem;
+use crate::vm::events::Event;
+use crate::vm::helpers::testing::Bench;
 
-const EINVAL: u64 = 0xffff_ffea;
-const ERANGE: u64 = 0xffff_ffde;
-const E2BIG: u64 = 0xffff_fff9;
+const EINVAL: u64 = Errno::EINVAL.to_ret();
+const ERANGE: u64 = Errno::ERANGE.to_ret();
+const E2BIG: u64 = Errno::E2BIG.to_ret();
 
 type Body = fn(&mut Call<'_>) -> Returned;
 
@@ -126,8 +127,6 @@ fn programs_that_only_read_packets_get_one_for_reading() {
 
 #[test]
 fn strings_and_bytes_are_read_into_dynptrs() {
-    use super::super::probe;
-
     let mut bench = Bench::new();
     let (pointer, data) = local(&mut bench, &[9; 8]);
     let user = bench.machine.world.user_cstr("text");
@@ -152,7 +151,7 @@ fn strings_and_bytes_are_read_into_dynptrs() {
         run(on, probe::probe_read_user, [pointer, 7, 2, user]),
         E2BIG
     );
-    let efault = told(Errno::EFAULT);
+    let efault = Errno::EFAULT.to_ret();
     assert_eq!(run(on, probe::probe_read_user, [pointer, 0, 2, 16]), efault);
     assert_eq!(run(on, probe::copy_from_user, [pointer, 2, 2, user]), 0);
     assert_eq!(on.bytes(data, 4), b"kete");
@@ -184,8 +183,6 @@ fn metadata_lies_in_front_of_the_packet() {
 
 #[test]
 fn a_string_for_a_fragmented_packet_goes_piece_by_piece() {
-    use super::super::probe;
-
     let mut bench = Bench::on(ProgType::Xdp, &Event::packet(&[7; 6000]));
     let (context, pointer) = (bench.context(), bench.memory(&[9; 16]));
     let user = bench.machine.world.user_cstr(&"x".repeat(600));

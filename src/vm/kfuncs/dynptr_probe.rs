@@ -2,10 +2,9 @@
 //! (`kernel/trace/bpf_trace.c`, "dynptr"): `(dynptr, offset, size, address)`, and the
 //! task where it is not the current one.
 
+use super::super::dynptr::access::Use;
 use super::super::helpers::call::{Call, Returned};
 use super::super::helpers::probe::From;
-use super::access::Use;
-use super::kfuncs::told;
 use crate::util::Errno;
 
 /// Bytes that are moved at once where they don't lie one behind the other.
@@ -18,7 +17,7 @@ fn copy(call: &mut Call<'_>, from: From) -> Returned {
     let (offset, len, address) = (call.arg_u32(2), call.arg_u32(3), call.arg(4));
     let piece = match to.slice_to_write(call, offset, len)? {
         Some(_) => len.max(1),
-        None if to.pointer.check(offset, len).is_err() => return Ok(told(Errno::E2BIG)),
+        None if to.pointer.check(offset, len).is_err() => return Ok(Errno::E2BIG.to_ret()),
         None => CHUNK,
     };
     let mut done = 0;
@@ -34,7 +33,7 @@ fn copy(call: &mut Call<'_>, from: From) -> Returned {
             Err(errno) => Err(errno),
         };
         if let Err(errno) = written {
-            return Ok(told(errno));
+            return Ok(errno.to_ret());
         }
         done += size;
     }
@@ -48,7 +47,7 @@ fn copy_str(call: &mut Call<'_>, from: From) -> Returned {
     let (offset, len, address) = (call.arg_u32(2), call.arg_u32(3), call.arg(4));
     let piece = match to.slice_to_write(call, offset, len)? {
         Some(_) => len,
-        None if to.pointer.check(offset, len).is_err() => return Ok(told(Errno::E2BIG)),
+        None if to.pointer.check(offset, len).is_err() => return Ok(Errno::E2BIG.to_ret()),
         None => CHUNK,
     };
     let mut done = 0;
@@ -57,10 +56,10 @@ fn copy_str(call: &mut Call<'_>, from: From) -> Returned {
         let at = address.wrapping_add(done.into());
         let bytes = match from.copy_str(call.machine, at, size as usize) {
             Ok(bytes) => bytes,
-            Err(errno) => return Ok(told(errno)),
+            Err(errno) => return Ok(errno.to_ret()),
         };
         if let Err(errno) = to.write(call, offset.wrapping_add(done), &bytes, 0)? {
-            return Ok(told(errno));
+            return Ok(errno.to_ret());
         }
         let copied = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         // The NUL of a piece that was cut is overwritten by the next one.
@@ -73,38 +72,38 @@ fn copy_str(call: &mut Call<'_>, from: From) -> Returned {
     Ok(done.into())
 }
 
-pub(in crate::vm) fn probe_read_user(call: &mut Call<'_>) -> Returned {
+pub(super) fn probe_read_user(call: &mut Call<'_>) -> Returned {
     copy(call, From::User)
 }
 
-pub(in crate::vm) fn probe_read_kernel(call: &mut Call<'_>) -> Returned {
+pub(super) fn probe_read_kernel(call: &mut Call<'_>) -> Returned {
     copy(call, From::Kernel)
 }
 
-pub(in crate::vm) fn probe_read_user_str(call: &mut Call<'_>) -> Returned {
+pub(super) fn probe_read_user_str(call: &mut Call<'_>) -> Returned {
     copy_str(call, From::User)
 }
 
-pub(in crate::vm) fn probe_read_kernel_str(call: &mut Call<'_>) -> Returned {
+pub(super) fn probe_read_kernel_str(call: &mut Call<'_>) -> Returned {
     copy_str(call, From::Kernel)
 }
 
-pub(in crate::vm) fn copy_from_user(call: &mut Call<'_>) -> Returned {
+pub(super) fn copy_from_user(call: &mut Call<'_>) -> Returned {
     copy(call, From::User)
 }
 
-pub(in crate::vm) fn copy_from_user_str(call: &mut Call<'_>) -> Returned {
+pub(super) fn copy_from_user_str(call: &mut Call<'_>) -> Returned {
     copy_str(call, From::User)
 }
 
 /// The task is in argument 5.
-pub(in crate::vm) fn copy_from_user_task(call: &mut Call<'_>) -> Returned {
+pub(super) fn copy_from_user_task(call: &mut Call<'_>) -> Returned {
     own_task(call)?;
     copy(call, From::User)
 }
 
 /// The task is in argument 5.
-pub(in crate::vm) fn copy_from_user_task_str(call: &mut Call<'_>) -> Returned {
+pub(super) fn copy_from_user_task_str(call: &mut Call<'_>) -> Returned {
     own_task(call)?;
     copy_str(call, From::User)
 }

@@ -1,10 +1,10 @@
 //! Kernel functions on dynptrs (`kernel/bpf/helpers.c`, `net/core/filter.c`).
 
+use super::super::dynptr::access::{Told, Use, init, load, store};
+use super::super::dynptr::{Dynptr, DynptrKind};
 use super::super::helpers::call::{Bytes, Call, Returned};
 use super::super::helpers::packet;
 use super::super::memory::AccessKind;
-use super::access::{Told, Use, init, load, store};
-use super::kern::{Dynptr, DynptrKind};
 use crate::util::Errno;
 
 /// Bytes that are moved at once where they don't lie one behind the other.
@@ -28,7 +28,7 @@ fn of_packet(
 
 /// `(context, flags, dynptr)`. Programs that may not write the packet get one for
 /// reading only: the kernel's verifier puts `bpf_dynptr_from_skb_rdonly` in its place.
-pub(in crate::vm) fn from_skb(call: &mut Call<'_>) -> Returned {
+pub(super) fn from_skb(call: &mut Call<'_>) -> Returned {
     let made = of_packet(call, DynptrKind::Skb, |packet| packet.len())?;
     let writes = packet::may_write(call);
     let made = made.map(|pointer| match writes {
@@ -39,26 +39,26 @@ pub(in crate::vm) fn from_skb(call: &mut Call<'_>) -> Returned {
 }
 
 /// `(context, flags, dynptr)`: the metadata in front of a packet.
-pub(in crate::vm) fn from_skb_meta(call: &mut Call<'_>) -> Returned {
+pub(super) fn from_skb_meta(call: &mut Call<'_>) -> Returned {
     let made = of_packet(call, DynptrKind::SkbMeta, |packet| packet.meta_len())?;
     init(call, 3, made)
 }
 
 /// `(context, flags, dynptr)`.
-pub(in crate::vm) fn from_xdp(call: &mut Call<'_>) -> Returned {
+pub(super) fn from_xdp(call: &mut Call<'_>) -> Returned {
     let made = of_packet(call, DynptrKind::Xdp, |packet| packet.len())?;
     init(call, 3, made)
 }
 
 /// `(dynptr, offset, buffer or null, size)`: the address of the bytes, or, where they
 /// don't lie one behind the other, of the buffer with a copy of them.
-pub(in crate::vm) fn slice(call: &mut Call<'_>) -> Returned {
+pub(super) fn slice(call: &mut Call<'_>) -> Returned {
     let of = Use::of(call, 1)?;
     slice_of(call, &of)
 }
 
 /// The same for writing. What is written to the buffer is the program's to write back.
-pub(in crate::vm) fn slice_rdwr(call: &mut Call<'_>) -> Returned {
+pub(super) fn slice_rdwr(call: &mut Call<'_>) -> Returned {
     let of = Use::of(call, 1)?;
     if of.pointer.is_read_only() {
         return Ok(0);
@@ -88,53 +88,53 @@ fn slice_of(call: &mut Call<'_>, of: &Use) -> Returned {
 }
 
 /// `(dynptr, start, end)`: moves its ends, counted from where it begins.
-pub(in crate::vm) fn adjust(call: &mut Call<'_>) -> Returned {
+pub(super) fn adjust(call: &mut Call<'_>) -> Returned {
     let (start, end) = (call.arg_u32(2), call.arg_u32(3));
     let pointer = load(call, 1)?;
     if pointer.is_null() || start > end {
-        return Ok(told(Errno::EINVAL));
+        return Ok(Errno::EINVAL.to_ret());
     }
     if end > pointer.size() {
-        return Ok(told(Errno::ERANGE));
+        return Ok(Errno::ERANGE.to_ret());
     }
     store(call, 1, pointer.between(start, end))?;
     Ok(0)
 }
 
 /// `(dynptr)`.
-pub(in crate::vm) fn is_null(call: &mut Call<'_>) -> Returned {
+pub(super) fn is_null(call: &mut Call<'_>) -> Returned {
     Ok(load(call, 1)?.is_null().into())
 }
 
 /// `(dynptr)`.
-pub(in crate::vm) fn is_rdonly(call: &mut Call<'_>) -> Returned {
+pub(super) fn is_rdonly(call: &mut Call<'_>) -> Returned {
     let pointer = load(call, 1)?;
     Ok((!pointer.is_null() && pointer.is_read_only()).into())
 }
 
-/// `(dynptr)`: its bytes, or an errno in 32 bits.
-pub(in crate::vm) fn size(call: &mut Call<'_>) -> Returned {
+/// `(dynptr)`: its bytes, or an errno.
+pub(super) fn size(call: &mut Call<'_>) -> Returned {
     let pointer = load(call, 1)?;
     Ok(match pointer.is_null() {
-        true => told(Errno::EINVAL),
+        true => Errno::EINVAL.to_ret(),
         false => pointer.size().into(),
     })
 }
 
 /// `(dynptr, clone)`: another dynptr to the same bytes.
-pub(in crate::vm) fn clone(call: &mut Call<'_>) -> Returned {
+pub(super) fn clone(call: &mut Call<'_>) -> Returned {
     let pointer = load(call, 1)?;
     let made = match pointer.is_null() {
         true => Err(Errno::EINVAL),
         false => Ok(pointer),
     };
     store(call, 2, made.unwrap_or(Dynptr::NULL))?;
-    Ok(made.err().map_or(0, told))
+    Ok(made.err().map_or(0, Errno::to_ret))
 }
 
 /// `(destination, its offset, source, its offset, size)`. Bytes that lie one behind the
 /// other on one side move at once, also where they overlap; others piece by piece.
-pub(in crate::vm) fn copy(call: &mut Call<'_>) -> Returned {
+pub(super) fn copy(call: &mut Call<'_>) -> Returned {
     let (to, from) = (Use::of(call, 1)?, Use::of(call, 3)?);
     let (at, start, len) = (call.arg_u32(2), call.arg_u32(4), call.arg_u32(5));
     let step = |call: &mut Call<'_>, done: u32, size| match from.read(
@@ -158,11 +158,11 @@ pub(in crate::vm) fn copy(call: &mut Call<'_>) -> Returned {
                 Err(errno) => Err(errno),
             }
         };
-    Ok(copied.err().map_or(0, told))
+    Ok(copied.err().map_or(0, Errno::to_ret))
 }
 
 /// `(dynptr, offset, size, byte)`: sets bytes. `EINVAL` where it is for reading only.
-pub(in crate::vm) fn memset(call: &mut Call<'_>) -> Returned {
+pub(super) fn memset(call: &mut Call<'_>) -> Returned {
     let to = Use::of(call, 1)?;
     let (offset, len) = (call.arg_u32(2), call.arg_u32(3));
     let byte = call.arg(4).to_le_bytes()[0];
@@ -180,7 +180,7 @@ pub(in crate::vm) fn memset(call: &mut Call<'_>) -> Returned {
             Err(errno) => Err(errno),
         }
     };
-    Ok(set.err().map_or(0, told))
+    Ok(set.err().map_or(0, Errno::to_ret))
 }
 
 /// Does something to `len` bytes, piece by piece, until it fails: with how many are
@@ -199,11 +199,6 @@ fn in_chunks(
         done += size;
     }
     Ok(Ok(()))
-}
-
-/// An errno as a function that returns `int` gives it: in 32 bits.
-pub(in crate::vm) const fn told(errno: Errno) -> u64 {
-    errno.to_ret() & 0xffff_ffff
 }
 
 #[cfg(test)]

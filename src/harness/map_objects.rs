@@ -1,0 +1,270 @@
+//! What a test does with maps whose keys or values are objects: user space names these by
+//! file descriptors, of which there are none here.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::error::Result;
+use super::map::MapView;
+use super::vm::Vm;
+use crate::spec::UpdateFlags;
+use crate::util::Errno;
+use crate::vm::ProgramHandle;
+use crate::vm::maps::{Arena, Function, Kind, LocalStorage, StructOps};
+
+const ANY: UpdateFlags = UpdateFlags::empty();
+
+/// Storage of tasks, inodes, sockets and cgroups. An owner is the object's address, as
+/// programs know it.
+impl MapView<'_> {
+    fn storage(&self) -> Result<&LocalStorage> {
+        match self.map.kind() {
+            Kind::Storage(storage) => Ok(storage),
+            _ => Err(self.wrong_kind("storage of a task, inode, socket or cgroup")),
+        }
+    }
+
+    /// Whether an owner is an object of the kernel that was freed.
+    fn is_freed(&self, owner: u64) -> bool {
+        self.machine.is_freed(owner)
+    }
+
+    /// The value that belongs to an object; `None` where it has none, or was freed.
+    ///
+    /// # Errors
+    /// [`Error::Size`](super::Error::Size) where `V` is not of the map's size,
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no storage of objects.
+    pub fn get_for<V: FromBytes>(&self, owner: impl Into<u64>) -> Result<Option<V>> {
+        let (storage, owner) = (self.storage()?, owner.into());
+        let value = storage.get(owner).filter(|_| !self.is_freed(owner));
+        value.map(|value| self.decode(&value)).transpose()
+    }
+
+    /// Sets the value that belongs to an object.
+    ///
+    /// # Errors
+    /// As of [`get_for`](Self::get_for); [`Error::MapOperation`](super::Error::MapOperation)
+    /// with the kernel's errno.
+    pub fn set_for<V>(&self, owner: impl Into<u64>, value: &V) -> Result<()>
+    where
+        V: IntoBytes + Immutable + ?Sized,
+    {
+        let storage = self.storage()?;
+        let bytes = value.as_bytes();
+        self.check("value", self.def().value_size as usize, bytes.len())?;
+        let set = storage.set(owner.into(), bytes, ANY);
+        set.map_err(|errno| self.failed("update", errno))
+    }
+
+    /// Removes the value that belongs to an object; whether there was one.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no storage of objects.
+    pub fn delete_for(&self, owner: impl Into<u64>) -> Result<bool> {
+        let owner = owner.into();
+        let was_there = !self.is_freed(owner);
+        Ok(self.storage()?.remove(owner).is_ok() && was_there)
+    }
+
+    /// The objects that have a value, in the order in which they got it.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no storage of objects.
+    pub fn owners(&self) -> Result<Vec<u64>> {
+        let mut owners = self.storage()?.owners();
+        owners.retain(|owner| !self.is_freed(*owner));
+        Ok(owners)
+    }
+
+    /// Makes the value under a key of a cgroup storage, of zeros, as attaching a program
+    /// to the cgroup does; after that it can be [set](Self::set).
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) where the map is no cgroup storage,
+    /// [`Error::Size`](super::Error::Size) for a key of another size.
+    pub fn create<K>(&self, key: &K) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        self.check_key(key.as_bytes())?;
+        match self.map.kind() {
+            Kind::CgroupStorage(storage) => storage
+                .create(key.as_bytes())
+                .map_err(|errno| self.failed("creation", errno)),
+            _ => Err(self.wrong_kind("a cgroup storage")),
+        }
+    }
+}
+
+/// Maps of sockets, cgroups, devices and CPUs.
+impl MapView<'_> {
+    /// Puts a socket or a cgroup under a key, by its address: into a sockmap, sockhash,
+    /// XSK map, reuseport array or cgroup array. In a cgroup array the cgroup's id will
+    /// do, too.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) for other maps,
+    /// [`Error::MapOperation`](super::Error::MapOperation) with the kernel's errno.
+    pub fn set_object<K>(&self, key: &K, object: impl Into<u64>) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        let (key, object) = (key.as_bytes(), object.into());
+        self.check_key(key)?;
+        let set = match self.map.kind() {
+            Kind::Sockets(sockets) => sockets.set(key, object, ANY),
+            Kind::Cgroups(cgroups) => cgroups.set(key, object, ANY),
+            _ => return Err(self.wrong_kind("a map of sockets or cgroups")),
+        };
+        set.map_err(|errno| self.failed("update", errno))
+    }
+
+    /// The socket under a key, by its address; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) where the map holds no sockets.
+    pub fn object<K>(&self, key: &K) -> Result<Option<u64>>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        self.check_key(key.as_bytes())?;
+        match self.map.kind() {
+            Kind::Sockets(sockets) => Ok(sockets.get(key.as_bytes())),
+            _ => Err(self.wrong_kind("a map of sockets")),
+        }
+    }
+
+    /// Puts a device into a devmap, with the program that a packet meets there. Without a
+    /// program [`set`](Self::set) does, too.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) for other maps,
+    /// [`Error::MapOperation`](super::Error::MapOperation) with the kernel's errno.
+    pub fn set_device(&self, key: u32, device: u32, program: Option<ProgramHandle>) -> Result<()> {
+        match self.map.kind() {
+            Kind::Devices(devices) => {
+                let set = devices.set(&key.to_le_bytes(), device, program, ANY);
+                set.map_err(|errno| self.failed("update", errno))
+            }
+            _ => Err(self.wrong_kind("a devmap")),
+        }
+    }
+
+    /// Gives a CPU of a cpumap a queue of this length, and the program that a packet meets
+    /// there. Without a program [`set`](Self::set) does, too.
+    ///
+    /// # Errors
+    /// As of [`set_device`](Self::set_device).
+    pub fn set_queue(&self, cpu: u32, length: u32, program: Option<ProgramHandle>) -> Result<()> {
+        match self.map.kind() {
+            Kind::Cpus(cpus) => {
+                let set = cpus.set(cpu, length, program, ANY);
+                set.map_err(|errno| self.failed("update", errno))
+            }
+            _ => Err(self.wrong_kind("a cpumap")),
+        }
+    }
+}
+
+/// Memory that user space shares with programs.
+impl MapView<'_> {
+    /// Puts a sample into a user ring buffer, for a program to drain.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) for other maps,
+    /// [`Error::MapOperation`](super::Error::MapOperation) with `ENOSPC` where it is full
+    /// and `E2BIG` where it never has so much room.
+    pub fn produce(&self, sample: &[u8]) -> Result<()> {
+        match self.map.kind() {
+            Kind::UserRingBuf(ring) => {
+                let produced = ring.produce(sample);
+                produced.map_err(|errno| self.failed("production", errno))
+            }
+            _ => Err(self.wrong_kind("a user ring buffer")),
+        }
+    }
+
+    fn arena(&self) -> Result<&Arena> {
+        match self.map.kind() {
+            Kind::Arena(arena) => Ok(arena),
+            _ => Err(self.wrong_kind("an arena")),
+        }
+    }
+
+    /// The address of an arena's first byte in user space: where an object's global
+    /// variables of the arena begin.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) for other maps.
+    pub fn arena_start(&self) -> Result<u64> {
+        Ok(self.arena()?.user_start())
+    }
+
+    /// What is at an address of an arena: one of user space, or its lower 32 bits, in
+    /// which all pointers to a place agree. Pages that are not there come into being, as
+    /// by user space's page fault.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`](super::Error::MapKind) for other maps,
+    /// [`Error::MapOperation`](super::Error::MapOperation) with `EFAULT` outside of the
+    /// arena, and in one with `BPF_F_SEGV_ON_FAULT` on pages that are not there.
+    pub fn read_at<V: FromBytes>(&self, address: u64) -> Result<V> {
+        let bytes = self.arena()?.read_memory(address, size_of::<V>());
+        let bytes = bytes.map_err(|errno| self.failed("read of memory", errno))?;
+        self.decode(&bytes)
+    }
+
+    /// Writes to an address of an arena; the counterpart of [`read_at`](Self::read_at).
+    ///
+    /// # Errors
+    /// As of [`read_at`](Self::read_at).
+    pub fn write_at<V>(&self, address: u64, value: &V) -> Result<()>
+    where
+        V: IntoBytes + Immutable + ?Sized,
+    {
+        let written = self.arena()?.write_memory(address, value.as_bytes());
+        written.map_err(|errno| self.failed("write to memory", errno))
+    }
+}
+
+impl Vm {
+    /// The functions of a `struct_ops` variable that programs implement, in the order of
+    /// the structure's members. A test calls one by [`run_handle`](Self::run_handle); the
+    /// values of the structure are in the map of the variable's name.
+    ///
+    /// # Errors
+    /// [`Error::NoMap`](super::Error::NoMap); [`Error::MapKind`](super::Error::MapKind)
+    /// where the map is none of functions.
+    pub fn struct_ops(&self, name: &str) -> Result<Vec<Function>> {
+        let view = self.map(name)?;
+        match view.map.kind() {
+            Kind::StructOps(table) => Ok(table.functions()),
+            _ => Err(view.wrong_kind("a table of functions")),
+        }
+    }
+
+    /// Notes which program implements a member of a `struct_ops` variable.
+    pub(super) fn set_function(
+        &self,
+        table: &StructOps,
+        index: u32,
+        program: ProgramHandle,
+    ) -> std::result::Result<(), Errno> {
+        let btf = self
+            .program(program)
+            .and_then(|program| program.btf.as_ref());
+        let ty = btf
+            .zip(table.value_type())
+            .and_then(|(btf, ty)| btf.get(ty));
+        let member = ty.and_then(|ty| {
+            let name = ty.members().nth(index as usize)?.name;
+            Some(name.to_owned())
+        });
+        let member = member.ok_or(Errno::EINVAL)?;
+        table.set(Function {
+            member,
+            index,
+            program,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! The kernel's variables and functions by name, and variables of which each CPU has an
+//! instance of its own.
+
+use super::super::memory::{Area, Block, BlockType, NewBlock};
+use super::error::KernelError;
+use super::memory::KernelMemory;
+use super::object::KernelObject;
+use super::types::name_and_size;
+use crate::btf::{Btf, Kind};
+use crate::util::TypeId;
+
+type Result<T> = std::result::Result<T, KernelError>;
+
+/// The section of the kernel's per-CPU variables (`kernel/bpf/verifier.c`,
+/// `check_pseudo_btf_id`).
+const PER_CPU: &str = ".data..percpu";
+
+/// A variable as BTF describes it.
+struct Variable {
+    ty: BlockType,
+    /// Whether each CPU has its own. Only the kernel's BTF says so.
+    per_cpu: bool,
+}
+
+impl Variable {
+    /// The one of a `BTF_KIND_VAR` with a type that has a size: `extern const void name`
+    /// is an address.
+    fn of(btf: &Btf, id: TypeId) -> Option<Self> {
+        let variable = btf.get(id).filter(|ty| ty.kind() == Kind::Var)?;
+        let ty = BlockType {
+            btf: btf.clone(),
+            id: variable.target_id()?,
+        };
+        btf.size_of(ty.id).ok()?;
+        let section = btf.find(PER_CPU, Kind::Datasec);
+        let per_cpu = section.is_some_and(|all| all.variables().any(|place| place.ty == id));
+        Some(Self { ty, per_cpu })
+    }
+}
+
+impl KernelMemory {
+    /// The kernel's variable of this name, made with the type that the kernel's BTF, or a
+    /// loaded object that declares it (`extern … __ksym`), gives it.
+    ///
+    /// # Errors
+    /// [`KernelError::NoVariable`] where nothing does, [`KernelError::PerCpu`],
+    /// [`KernelError::Full`].
+    pub fn variable(&self, name: &str) -> Result<KernelObject> {
+        let object = self.typed(name)?;
+        match object.is_instanced() {
+            true => Err(KernelError::PerCpu(name.to_owned())),
+            false => Ok(object),
+        }
+    }
+
+    /// The same of a type that the test gives it, where it has none yet or a smaller one.
+    ///
+    /// # Errors
+    /// As of [`make`](Self::make).
+    pub fn variable_of(&self, name: &str, type_name: &str) -> Result<KernelObject> {
+        let ty = self.heap.types.find(type_name)?;
+        self.define(name, Variable { ty, per_cpu: false })
+    }
+
+    /// A CPU's instance of a variable. Where BTF does not say that each has its own, it
+    /// is a copy of what the variable holds when the instance is asked for first.
+    ///
+    /// # Errors
+    /// As of [`variable`](Self::variable), per-CPU variables aside.
+    pub fn per_cpu(&self, name: &str, cpu: u32) -> Result<KernelObject> {
+        let variable = self.typed(name)?;
+        self.instance(variable.address(), cpu)
+    }
+
+    /// An object of which each CPU has its own instance, zeroed: what programs hold of it
+    /// is an address without bytes.
+    ///
+    /// # Errors
+    /// As of [`make_of`](Self::make_of).
+    pub fn make_per_cpu(&self, ty: BlockType) -> Result<KernelObject> {
+        let (name, size) = name_and_size(&ty)?;
+        let new = NewBlock::addresses(format!("per-CPU {name}"), size, Some(ty));
+        Ok(self.object(self.heap.blocks.insert(Area::Heap, new)?))
+    }
+
+    /// The instance for a CPU of what is at an address: the same place in it. None where
+    /// nothing is that has a type.
+    #[must_use]
+    pub fn per_cpu_address(&self, address: u64, cpu: u32) -> Option<u64> {
+        let block = self.heap.blocks.at(address)?;
+        let instance = self.instance(block.address(), cpu).ok()?;
+        Some(instance.address() + (address - block.address()))
+    }
+
+    /// The instance for a CPU of the object at this very address.
+    fn instance(&self, address: u64, cpu: u32) -> Result<KernelObject> {
+        let block = self.heap.blocks.at(address);
+        let block = block.ok_or(KernelError::Nowhere(address))?;
+        let untyped = || KernelError::Untyped(block.name().to_string());
+        let ty = block.ty().cloned().ok_or_else(untyped)?;
+        let mut symbols = self.symbols();
+        let there = symbols.per_cpu.get(&(address, cpu));
+        if let Some(there) = there.filter(|there| there.is_live()) {
+            return Ok(self.object(there.clone()));
+        }
+        let name = format!("{} of CPU {cpu}", block.name());
+        let new = NewBlock::bytes(name, block.len(), Some(ty));
+        let made = self.heap.blocks.insert(Area::Heap, new)?;
+        if !block.is_empty() {
+            made.bytes().write(0, &block.bytes().to_vec());
+        }
+        symbols.per_cpu.insert((address, cpu), made.clone());
+        Ok(self.object(made))
+    }
+
+    /// The address of a symbol that a type of the kernel's BTF stands for: a variable,
+    /// made if it is not there yet, or a function. None for any other type.
+    #[must_use]
+    pub fn symbol(&self, btf: &Btf, id: TypeId) -> Option<u64> {
+        let ty = btf.get(id)?;
+        if let Some(address) = self.symbol_named(ty.name(), false) {
+            return Some(address);
+        }
+        match (ty.kind(), Variable::of(btf, id)) {
+            (Kind::Var, Some(variable)) => {
+                let made = self.define(ty.name(), variable).ok()?;
+                Some(made.address())
+            }
+            (Kind::Var, None) => self.new_symbol(ty.name(), Area::Data).ok(),
+            (Kind::Func, _) => self.new_symbol(ty.name(), Area::Text).ok(),
+            _ => None,
+        }
+    }
+
+    /// The address of the symbol of this name; if there is none and `make`, a new one of
+    /// which no more is known.
+    #[must_use]
+    pub fn symbol_named(&self, name: &str, make: bool) -> Option<u64> {
+        let there = self
+            .symbols()
+            .by_name
+            .get(name)
+            .map(|block| block.address());
+        match there {
+            None if make => {
+                let is_function = self.heap.types.has(name, Kind::Func);
+                let area = if is_function { Area::Text } else { Area::Data };
+                self.new_symbol(name, area).ok()
+            }
+            there => there,
+        }
+    }
+
+    /// The name of the symbol that an address lies in, and how far.
+    #[must_use]
+    pub fn symbol_at(&self, address: u64) -> Option<(String, u64)> {
+        let block = self.heap.blocks.at(address)?;
+        let symbols = self.symbols();
+        let mut names = symbols.by_name.iter();
+        let (name, _) = names.find(|(_, there)| there.address() == block.address())?;
+        Some((name.to_string(), address - block.address()))
+    }
+
+    /// Puts a symbol of which no more is known at an address, as in a kernel's list of
+    /// symbols. False where it has another one, or something else is there.
+    pub fn place_symbol(&self, name: &str, address: u64) -> bool {
+        let mut symbols = self.symbols();
+        if let Some(block) = symbols.by_name.get(name) {
+            return block.address() == address;
+        }
+        let new = NewBlock::addresses(name, 0, None);
+        let Ok(block) = self.heap.blocks.insert_at(address, new) else {
+            return false;
+        };
+        symbols.by_name.insert(name.into(), block);
+        true
+    }
+
+    /// A symbol of which no more is known: its address.
+    fn new_symbol(&self, name: &str, area: Area) -> Result<u64> {
+        let new = NewBlock::addresses(name, 0, None);
+        let block = self.heap.blocks.insert(area, new)?;
+        let address = block.address();
+        self.symbols().by_name.insert(name.into(), block);
+        Ok(address)
+    }
+
+    /// A variable of this name, whose type is known.
+    fn typed(&self, name: &str) -> Result<KernelObject> {
+        let there = self.symbols().by_name.get(name).cloned();
+        if let Some(block) = there.filter(|block| block.ty().is_some()) {
+            return Ok(self.object(block));
+        }
+        let tables = self.heap.types.tables();
+        let mut known = tables.iter().filter_map(|btf| {
+            let variable = btf.find(name, Kind::Var)?;
+            Variable::of(btf, variable.id())
+        });
+        let variable = known.next();
+        let variable = variable.ok_or_else(|| KernelError::NoVariable(name.to_owned()))?;
+        self.define(name, variable)
+    }
+
+    /// A variable of this name and type: the one there is if it is as large.
+    fn define(&self, name: &str, variable: Variable) -> Result<KernelObject> {
+        let (_, size) = name_and_size(&variable.ty)?;
+        let mut symbols = self.symbols();
+        let there = symbols.by_name.get(name);
+        let fits = |block: &&std::sync::Arc<Block>| block.ty().is_some() && block.len() >= size;
+        if let Some(block) = there.filter(fits) {
+            return Ok(self.object(block.clone()));
+        }
+        let title = format!("variable {name}");
+        let new = match variable.per_cpu {
+            true => NewBlock::addresses(title, size, Some(variable.ty)),
+            false => NewBlock::bytes(title, size, Some(variable.ty)),
+        };
+        let block = match there {
+            // Programs may hold its address already.
+            Some(symbol) => self.heap.blocks.replace(symbol.address(), new)?,
+            None => self.heap.blocks.insert(Area::Data, new)?,
+        };
+        symbols.by_name.insert(name.into(), block.clone());
+        Ok(self.object(block))
+    }
+}

@@ -1,0 +1,112 @@
+//! Dynamic pointers, as programs use them. The verifier does not know them yet: the
+//! programs run in the checked interpreter.
+
+use bpflab::vm::events::Event;
+use bpflab::vm::{Outcome, Output};
+use bpflab::{Object, Vm};
+
+fn vm() -> Vm {
+    let object = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/dynptrs.bpf.o");
+    Vm::new(Object::open(object).unwrap()).unwrap()
+}
+
+fn traced(vm: &mut Vm, program: &str, args: [u64; 2]) -> Outcome {
+    let event = vm.raw_tracepoint("sys_enter").unwrap();
+    let event = event.set("args[0]", args[0]).unwrap();
+    vm.run(program, &event.set("args[1]", args[1]).unwrap())
+        .unwrap()
+}
+
+/// What a program returned, as an `int`.
+fn returned(outcome: &Outcome, program: &str) -> i32 {
+    outcome.returned(program).unwrap().cast_signed()
+}
+
+/// An IPv4 packet of so many bytes with this time to live.
+fn ipv4(ttl: u8, len: usize) -> Vec<u8> {
+    let mut packet = vec![0; len];
+    packet[12..14].copy_from_slice(&[8, 0]);
+    packet[14] = 0x45;
+    packet[22] = ttl;
+    packet
+}
+
+#[test]
+fn a_record_is_as_long_as_the_program_says() {
+    let mut vm = vm();
+    let outcome = traced(&mut vm, "record", [12, 0x01020304]);
+    assert_eq!(outcome.returned("record"), Some(0));
+    let records: Vec<_> = outcome.records("records").collect();
+    assert_eq!(records, [[12, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0]]);
+    // Too short for what is written there: nobody sees it.
+    let outcome = traced(&mut vm, "record", [7, 1]);
+    assert_eq!(returned(&outcome, "record"), -7);
+    assert!(outcome.outputs.is_empty() && outcome.unreleased.is_empty());
+    let outcome = traced(&mut vm, "record", [3, 1]);
+    assert_eq!(returned(&outcome, "record"), -1);
+    // Too long for the buffer.
+    let outcome = traced(&mut vm, "record", [5000, 1]);
+    assert_eq!(returned(&outcome, "record"), -22);
+    assert!(matches!(outcome.outputs[..], [Output::Lost { .. }]));
+    assert!(outcome.unreleased.is_empty());
+}
+
+#[test]
+fn memory_is_narrowed_filled_and_copied() {
+    let mut vm = vm();
+    let text = vm.world().user_cstr("/usr/bin/ls");
+    let outcome = traced(&mut vm, "note", [text, 0]);
+    assert_eq!(outcome.returned("note"), Some(12));
+    let note = vm.map("notes").unwrap().get::<u32, [u8; 32]>(&0).unwrap();
+    assert_eq!(&note.unwrap(), b"..../usr/bin/ls\0..../usr........");
+    let long = vm.world().user_cstr("/usr/local/bin/something");
+    assert_eq!(
+        traced(&mut vm, "note", [long, 0]).returned("note"),
+        Some(12)
+    );
+    let note = vm.map("notes").unwrap().get::<u32, [u8; 32]>(&0).unwrap();
+    assert_eq!(&note.unwrap(), b"..../usr/local/\0..../usr........");
+    let outcome = traced(&mut vm, "note", [16, 0]);
+    assert_eq!(returned(&outcome, "note"), -14);
+}
+
+#[test]
+fn a_packet_is_changed_in_place() {
+    let mut vm = vm();
+    let outcome = vm.run("forward", &Event::packet(ipv4(64, 60))).unwrap();
+    assert_eq!(outcome.returned("forward"), Some(3), "XDP_TX");
+    assert_eq!(outcome.packet.unwrap()[22], 63);
+    let outcome = vm.run("forward", &Event::packet(ipv4(1, 60))).unwrap();
+    assert_eq!(outcome.returned("forward"), Some(1), "XDP_DROP");
+    let outcome = vm
+        .run("forward", &Event::packet(&ipv4(64, 60)[..20]))
+        .unwrap();
+    assert_eq!(
+        outcome.returned("forward"),
+        Some(0),
+        "shorter than its header"
+    );
+    let outcome = vm.run("forward", &Event::packet([0; 60])).unwrap();
+    assert_eq!(outcome.returned("forward"), Some(2), "XDP_PASS");
+}
+
+#[test]
+fn fragments_are_read_as_well() {
+    let mut vm = vm();
+    let mut packet = ipv4(64, 9000);
+    packet[8999] = 77;
+    let outcome = vm.run("last_byte", &Event::packet(packet)).unwrap();
+    assert_eq!(outcome.returned("last_byte"), Some(77));
+}
+
+#[test]
+fn who_only_looks_gets_a_dynptr_for_reading() {
+    let mut vm = vm();
+    let outcome = vm.run("look", &Event::packet([7; 60])).unwrap();
+    assert_eq!(returned(&outcome, "look"), -22);
+    assert_eq!(
+        outcome.packet.unwrap(),
+        [7; 60][14..],
+        "the filter sees no Ethernet header"
+    );
+}
