@@ -124,6 +124,24 @@ impl Vm {
         }
     }
 
+    /// The kernel calls a member of a struct of operations (`tcp_congestion_ops`,
+    /// `ssthresh`) that programs implement: its arguments by name and number.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] where no BTF knows the member.
+    pub fn struct_ops_call(&self, name: &str, member: &str) -> Result<Event> {
+        match self.first_btf(|btf| Layout::of_member(btf, name, member)) {
+            Some(layout) => Ok(Event::struct_ops(layout?)),
+            None => Err(Error::Event(EventError::NoLayout {
+                event: format!("{name}.{member}"),
+                tried: vec![
+                    format!("no BTF here has a function pointer {member} in a struct {name}"),
+                    "give the BTF of a kernel that has it".to_owned(),
+                ],
+            })),
+        }
+    }
+
     /// Puts a perf counter of a CPU into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
     /// `bpf_perf_event_read` and `bpf_perf_event_read_value`.
     ///

@@ -4,13 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
+use super::behind::{self, Regions};
 use super::checksum;
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
-use super::extras::Extras;
 use super::kern::{Checksum, Headers, Kern};
 use super::layout::{Layout, Source};
 use super::packet::{self, Prepared};
@@ -37,7 +35,7 @@ pub struct Placed {
     /// What helpers know of the place.
     pub site: Site,
     /// Regions behind other pointers of the context: a socket, the flow's keys.
-    others: SmallVec<[(&'static str, Address); 2]>,
+    others: Regions,
     /// The kernel's side of the context.
     pub kern: Kern,
     /// The socket of this event alone, where the world's [`Kern::socket`] is not meant.
@@ -119,23 +117,13 @@ impl Event {
         placed.kern = self.kern.clone();
         placed.site.retval = self.kern.retval;
         placed.see_checksum(space);
-        placed.site.arguments = self.arguments();
-        if let Some(extras) = &self.extras
-            && let Err(error) = placed.add(extras, self.layout(), space)
-        {
-            placed.remove(space);
-            return Err(error);
-        }
-        Ok(placed)
-    }
-
-    /// How many slots of the context are arguments, where it has nothing but those.
-    fn arguments(&self) -> u32 {
-        match (self.kind(), self.layout()) {
-            (EventKind::Function | EventKind::StructOps, Some(layout)) => {
-                layout.offset("ret").unwrap_or(layout.size) / 8
+        placed.site = behind::site(self);
+        match behind::place(self, placed.context, space, &mut placed.others) {
+            Ok(()) => Ok(placed),
+            Err(error) => {
+                placed.remove(space);
+                Err(error)
             }
-            _ => 0,
         }
     }
 }
@@ -296,7 +284,7 @@ impl Parts {
             context,
             packet: None,
             site: Site::default(),
-            others: SmallVec::new(),
+            others: Regions::new(),
             kern: Kern::default(),
             socket: self.socket.clone().map(Box::new),
         };
@@ -385,52 +373,6 @@ impl Placed {
     #[must_use]
     pub const fn r1(&self) -> u64 {
         self.context.register()
-    }
-
-    /// Places what an event has besides its fields.
-    fn add(
-        &mut self,
-        extras: &Extras,
-        layout: Option<&Layout>,
-        space: &mut Space,
-    ) -> Result<(), EventError> {
-        self.site.ip = extras.ip;
-        self.site.counter = extras.counter;
-        self.site.branches.clone_from(&extras.branches);
-        if let Some(inner) = &extras.inner {
-            let bytes = inner.values.context(&inner.layout);
-            self.put_behind(space, inner.at, "registers of the system call", &bytes)?;
-        }
-        if let Some(sp) = layout.and_then(|layout| layout.offset("sp"))
-            && !extras.stack.is_empty()
-            && block(space, self.context)
-                .is_some_and(|(bytes, _)| bytes.load(sp as usize, 8) == Some(0))
-        {
-            self.put_behind(space, sp, "kernel stack", &extras.stack)?;
-        }
-        if let Some(iteration) = &extras.iteration {
-            self.put_behind(space, 0, "bpf_iter_meta", &iteration.bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Puts bytes into memory, and their address into the context, where it is a number
-    /// as any other.
-    fn put_behind(
-        &mut self,
-        space: &mut Space,
-        at: u32,
-        name: &'static str,
-        bytes: &[u8],
-    ) -> Result<(), EventError> {
-        let region = Region::bytes(name, Arc::new(SharedBytes::from_bytes(bytes)));
-        let address = space.insert(region.judged().with_rights(Rights::Read))?;
-        self.others.push((name, address));
-        if let Some((context, _)) = block(space, self.context) {
-            // An offset from a layout of this context: the store is in bounds.
-            let _ = context.store(at as usize, 8, address.register());
-        }
-        Ok(())
     }
 
     /// The context's bytes as they are now; pointers in it read as zero.
