@@ -27,6 +27,7 @@ mod map;
 mod object;
 mod rbtree;
 mod red_black;
+mod session;
 mod state;
 mod string;
 mod task;
