@@ -10,6 +10,7 @@ use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
+use crate::vm::world::NetError;
 use crate::vm::{AddMapError, CpuError, Fault, InjectError, KernelError};
 
 /// The result of what a test does.
@@ -28,6 +29,9 @@ pub enum Error {
     /// A program stopped before its end.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
+    /// A part of the mocked network that can't be.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// An event that can't be built.
     #[error(transparent)]
     Event(#[from] EventError),

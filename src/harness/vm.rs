@@ -7,7 +7,6 @@ use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use super::interrupt::Interrupts;
 use super::layouts::Layouts;
-use super::stage::engine_of;
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
@@ -137,7 +136,7 @@ impl Vm {
     /// By handle: programs of several objects may have one name.
     #[must_use]
     pub fn engine_of_handle(&self, program: ProgramHandle) -> EngineKind {
-        engine_of(&self.images, self.engine, program)
+        self.engine.of(self.images.get(program.index()))
     }
 
     /// What the verifier says of a program: the kernel's verdict.

@@ -341,6 +341,11 @@ impl World {
         &mut self.net
     }
 
+    /// The sockets of the network.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.net.sockets()
+    }
+
     /// Puts a NUL-terminated string into user memory and returns its address.
     pub fn user_cstr(&mut self, text: &str) -> u64 {
         let mut bytes = text.as_bytes().to_vec();
