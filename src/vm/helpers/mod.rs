@@ -21,6 +21,8 @@ mod per_cpu;
 mod print;
 pub(super) mod probe;
 mod redirect;
+mod sequence;
+mod show;
 pub(super) mod skb;
 mod socket;
 mod sockmap;

@@ -24,13 +24,6 @@ pub(in crate::vm) struct Packet<'a> {
     pub kern: &'a mut Kern,
 }
 
-/// Which header of a packet an offset counts from (`enum bpf_hdr_start_off`).
-#[derive(Clone, Copy)]
-pub(in crate::vm) enum Header {
-    Mac,
-    Network,
-}
-
 /// The packet that belongs to the context in argument 1.
 pub(super) fn of<'a>(call: &'a mut Call<'_>) -> Result<Packet<'a>, HelperProblem> {
     let context = call.arg(1);
