@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use bpflab::compare::{Answer, Engine, Ours, Subject, difference};
 use bpflab::harness::EngineKind;
+use bpflab::object::Target;
 use bpflab::object::cases::{Case, Cases};
 use bpflab::program::MapDef;
 use bpflab::spec::MapType;
@@ -89,6 +90,11 @@ struct Column {
 fn the_kernels_return_values_on_every_engine() {
     let Some(path) = shared::corpus() else { return };
     let mut cases = Cases::open(&path).unwrap();
+    // Calls of kernel functions are numbers of it.
+    let kernel = path.with_file_name("vmlinux-6.18.44.btf.xz");
+    if let Target::Kernel(btf) = Target::file(kernel).unwrap() {
+        cases.set_kernel(btf);
+    }
     let all: Vec<Case> = cases.by_ref().collect::<Result<_, _>>().unwrap();
     let checked = Ours::new(EngineKind::Checked);
     let mut engines = vec![

@@ -103,6 +103,7 @@ const CRATES: &[(&str, Where)] = &[
     ("clap", Where::In(&["cli"])),
     ("comfy-table", Where::In(&["cli"])),
     ("dynasmrt", Where::In(&["jit"])),
+    ("etherparse", Where::OneFileOf("vm")),
     ("flate2", Where::OneFileOf("object")),
     ("goblin", Where::OneFileOf("object")),
     ("hashbrown", Where::Anywhere),
@@ -110,6 +111,7 @@ const CRATES: &[(&str, Where)] = &[
     ("indicatif", Where::In(&["cli"])),
     ("libc", Where::In(&["kernel", "jit"])),
     ("lzma-rust2", Where::OneFileOf("object")),
+    ("pcap-parser", Where::OneFileOf("vm")),
     ("rustc-hash", Where::Anywhere),
     ("serde", Where::Anywhere),
     ("serde_json", Where::Anywhere),
@@ -117,7 +119,7 @@ const CRATES: &[(&str, Where)] = &[
     ("thiserror", Where::Anywhere),
     ("yaxpeax-arch", Where::In(&["jit"])),
     ("yaxpeax-arm", Where::In(&["jit"])),
-    ("zerocopy", Where::OneFileOf("harness")),
+    ("zerocopy", Where::In(&["harness"])),
 ];
 
 /// The longest file.

@@ -84,19 +84,6 @@ impl Function {
 /// differ from one kernel to the next.
 const NOT_OURS: &[&str] = &["hash", "napi_id", "hwtstamp", "queue_mapping"];
 
-/// Fields that the kernel itself keeps in fewer bytes than it shows. A load of those that
-/// it does not keep gives the ones that it does: it shifts the field only for loads
-/// shorter than what it keeps (`convert_ctx_accesses`, `kernel/bpf/verifier.c`).
-const KEPT_IN_FEWER_BYTES: &[&str] = &[
-    "pkt_type",
-    "protocol",
-    "vlan_present",
-    "vlan_tci",
-    "vlan_proto",
-    "tc_index",
-    "tstamp_type",
-];
-
 impl Setting {
     pub(super) fn new(prog_type: ProgType, options: Options) -> Self {
         let kind = prog_type.info().context;
@@ -120,10 +107,7 @@ impl Setting {
         };
         let (mut data, mut end) = (None, None);
         for offset in 0..u32::try_from(context_len).unwrap_or_default() {
-            let is_left_out = |field: &context::Field| {
-                NOT_OURS.contains(&field.name)
-                    || offset != field.offset && KEPT_IN_FEWER_BYTES.contains(&field.name)
-            };
+            let is_left_out = |field: &context::Field| NOT_OURS.contains(&field.name);
             let field = known.and_then(|layout| layout.at(offset));
             if options.defined && field.is_some_and(is_left_out) {
                 continue;

@@ -3,12 +3,14 @@
 use thiserror::Error;
 
 use super::engine_kind::EngineKind;
+use crate::btf::SetError;
 use crate::object::ObjectError;
 use crate::util::Errno;
 use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
+use crate::vm::world::NetError;
 use crate::vm::{AddMapError, CpuError, Fault, InjectError, KernelError};
 
 /// The result of what a test does.
@@ -27,6 +29,9 @@ pub enum Error {
     /// A program stopped before its end.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
+    /// A part of the mocked network that can't be.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// An event that can't be built.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -146,6 +151,30 @@ pub enum Error {
         what: &'static str,
         /// The kernel's answer.
         errno: Errno,
+    },
+    /// A map whose object does not say what its values are.
+    #[error(
+        "map '{0}': the object's BTF does not say what type its values have: \
+         declare it with __type(value, …)"
+    )]
+    NoType(String),
+    /// A part of a value that is not there, or can't be what it is to be.
+    #[error("map '{map}': field '{path}': {problem}")]
+    Field {
+        /// The map.
+        map: String,
+        /// The part.
+        path: String,
+        /// What is wrong.
+        problem: SetError,
+    },
+    /// No global variable of this name.
+    #[error("no global variable '{name}'; there are: {there}")]
+    NoGlobal {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        there: String,
     },
     /// An operation that this kind of map does not have.
     #[error("map '{map}' is {found}, {wanted} wanted")]

@@ -37,7 +37,7 @@ impl Vm {
     /// [`Error::Inject`](super::Error::Inject) for a function that is not there or can't
     /// fail, [`Error::NoMap`](super::Error::NoMap) for a map that is not there.
     pub fn inject(&mut self, injection: Injection) -> Result<InjectionHandle> {
-        injection.check(|_| false)?;
+        injection.check()?;
         if let Some(map) = &injection.map {
             self.map(map)?;
         }

@@ -6,6 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::error::{Error, Result, list};
 use super::vm::Vm;
+use crate::btf::Btf;
 use crate::program::MapDef;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
@@ -17,9 +18,10 @@ use crate::vm::{Machine, MapHandle, ProgramHandle};
 ///
 /// Keys and values are anything that zerocopy's `IntoBytes` and `FromBytes` allow:
 /// numbers, arrays of them, and your own `#[repr(C)]` structs that derive these.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MapView<'a> {
     pub(super) machine: &'a Machine,
+    types: &'a [Option<Btf>],
     handle: MapHandle,
     pub(super) map: Arc<dyn Map>,
 }
@@ -37,11 +39,7 @@ impl Vm {
             .filter(|(_, map)| map.def().name == name)
             .last();
         match found {
-            Some((handle, map)) => Ok(MapView {
-                machine: &self.machine,
-                handle,
-                map: map.clone(),
-            }),
+            Some((handle, map)) => Ok(self.view(handle, map)),
             None => Err(Error::NoMap {
                 name: name.to_owned(),
                 there: list(self.machine.maps().map(|(_, map)| map.def().name.as_str())),
@@ -51,15 +49,34 @@ impl Vm {
 
     /// All maps, in the order of their objects.
     pub fn maps(&self) -> impl Iterator<Item = MapView<'_>> {
-        self.machine.maps().map(|(handle, map)| MapView {
+        self.machine
+            .maps()
+            .map(|(handle, map)| self.view(handle, map))
+    }
+
+    fn view(&self, handle: MapHandle, map: &Arc<dyn Map>) -> MapView<'_> {
+        MapView {
             machine: &self.machine,
+            types: &self.map_types,
             handle,
             map: map.clone(),
-        })
+        }
     }
 }
 
-impl MapView<'_> {
+impl<'a> MapView<'a> {
+    /// The map itself, with all that user space can do: batches, flags, errnos.
+    #[must_use]
+    pub fn raw(&self) -> &dyn Map {
+        &*self.map
+    }
+
+    /// The types of the object that the map comes from.
+    #[must_use]
+    pub fn btf(&self) -> Option<&'a Btf> {
+        self.types.get(self.handle.index())?.as_ref()
+    }
+
     /// What the map was made from.
     #[must_use]
     pub fn def(&self) -> &MapDef {
@@ -98,13 +115,16 @@ impl MapView<'_> {
         K: IntoBytes + Immutable + ?Sized,
         V: FromBytes,
     {
-        let Some(bytes) = self.get_bytes(key.as_bytes())? else {
-            return Ok(None);
-        };
+        let bytes = self.get_bytes(key.as_bytes())?;
+        bytes.map(|bytes| self.decode_per_cpu(&bytes)).transpose()
+    }
+
+    /// Each CPU's value, of those of all CPUs.
+    fn decode_per_cpu<V: FromBytes>(&self, bytes: &[u8]) -> Result<Vec<V>> {
         let size = self.def().value_size as usize;
         let values = bytes.chunks_exact(size.next_multiple_of(8).max(8));
         let values = values.map(|value| self.decode(value.get(..size).unwrap_or(value)));
-        values.collect::<Result<Vec<V>>>().map(Some)
+        values.collect()
     }
 
     /// The value under a key in bytes, as the syscall gives it: for per-CPU maps
@@ -145,6 +165,93 @@ impl MapView<'_> {
         written.map_err(|errno| self.failed("update", errno))
     }
 
+    /// Sets the values of all CPUs under a key, CPU 0 first.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set), `V` being one CPU's value; [`Error::Size`] unless there
+    /// are as many as CPUs.
+    pub fn set_per_cpu<K, V>(&self, key: &K, values: &[V]) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+        V: IntoBytes + Immutable,
+    {
+        let size = self.def().value_size as usize;
+        let mut bytes = Vec::new();
+        for value in values {
+            self.check("value", size, value.as_bytes().len())?;
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+        }
+        self.set_bytes(key.as_bytes(), &bytes, UpdateFlags::empty())
+    }
+
+    /// Takes the value under a key away (`BPF_MAP_LOOKUP_AND_DELETE_ELEM`); `None` where
+    /// there is none.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get); [`Error::MapOperation`] where the kind has no such thing.
+    pub fn take<K, V>(&self, key: &K) -> Result<Option<V>>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+        V: FromBytes,
+    {
+        self.check_key(key.as_bytes())?;
+        self.taken(key.as_bytes())
+    }
+
+    /// Adds a value to a queue, a stack or a bloom filter.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set): `E2BIG` where there is no room.
+    pub fn push<V>(&self, value: &V) -> Result<()>
+    where
+        V: IntoBytes + Immutable + ?Sized,
+    {
+        self.set_bytes(&[], value.as_bytes(), UpdateFlags::empty())
+    }
+
+    /// Takes the next value of a queue or a stack; `None` where it is empty.
+    ///
+    /// # Errors
+    /// As of [`take`](Self::take).
+    pub fn pop<V: FromBytes>(&self) -> Result<Option<V>> {
+        self.check_key(&[])?;
+        self.taken(&[])
+    }
+
+    /// The next value of a queue or a stack, which stays; `None` where it is empty.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get).
+    pub fn peek<V: FromBytes>(&self) -> Result<Option<V>> {
+        self.get::<[u8], V>(&[])
+    }
+
+    fn taken<V: FromBytes>(&self, key: &[u8]) -> Result<Option<V>> {
+        match self.map.take(key, UpdateFlags::empty()) {
+            Ok(value) => self.decode(&value).map(Some),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(self.failed("taking", errno)),
+        }
+    }
+
+    /// Whether a bloom filter may have a value. Here it never has one that was not
+    /// [pushed](Self::push) by chance alone: see `vm::maps::Bloom`.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`] where it is none.
+    pub fn contains<V>(&self, value: &V) -> Result<bool>
+    where
+        V: IntoBytes + Immutable + ?Sized,
+    {
+        let size = self.def().value_size as usize;
+        self.check("value", size, value.as_bytes().len())?;
+        match self.map.kind() {
+            Kind::Bloom(bloom) => Ok(bloom.contains(value.as_bytes())),
+            _ => Err(self.wrong_kind("a bloom filter")),
+        }
+    }
+
     /// Removes a key; whether it was there.
     ///
     /// # Errors
@@ -171,12 +278,40 @@ impl MapView<'_> {
         V: FromBytes,
     {
         let entries = self.entries_bytes()?.into_iter();
-        let typed = entries.map(|(key, value)| {
-            let size = size_of::<K>();
-            let key = K::read_from_bytes(&key).map_err(|_| self.wrong_size("key", key.len(), size));
-            Ok((key?, self.decode(&value)?))
-        });
+        let typed = entries.map(|(key, value)| Ok((self.decode_key(&key)?, self.decode(&value)?)));
         typed.collect()
+    }
+
+    /// All keys and each CPU's value under them, in the map's order.
+    ///
+    /// # Errors
+    /// As of [`get_per_cpu`](Self::get_per_cpu).
+    pub fn entries_per_cpu<K, V>(&self) -> Result<Vec<(K, Vec<V>)>>
+    where
+        K: FromBytes,
+        V: FromBytes,
+    {
+        let entries = self.entries_bytes()?.into_iter();
+        let typed =
+            entries.map(|(key, value)| Ok((self.decode_key(&key)?, self.decode_per_cpu(&value)?)));
+        typed.collect()
+    }
+
+    /// All keys, in the map's order.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get).
+    pub fn keys<K: FromBytes>(&self) -> Result<Vec<K>> {
+        let keys = self.map.keys();
+        let keys = keys.map_err(|errno| self.failed("walk", errno))?;
+        let size = self.def().key_size as usize;
+        keys.chunks_exact(size.max(1))
+            .map(|key| self.decode_key(key))
+            .collect()
+    }
+
+    fn decode_key<K: FromBytes>(&self, key: &[u8]) -> Result<K> {
+        K::read_from_bytes(key).map_err(|_| self.wrong_size("key", key.len(), size_of::<K>()))
     }
 
     /// All keys and values in bytes, in the map's order.
@@ -234,7 +369,7 @@ impl MapView<'_> {
     /// The map under a key of a map of maps; `None` where there is none, or it is no
     /// map of maps.
     #[must_use]
-    pub fn inner<K>(&self, key: &K) -> Option<MapView<'_>>
+    pub fn inner<K>(&self, key: &K) -> Option<MapView<'a>>
     where
         K: IntoBytes + Immutable + ?Sized,
     {
@@ -244,6 +379,7 @@ impl MapView<'_> {
         let handle = outer.get(key.as_bytes())?;
         Some(MapView {
             machine: self.machine,
+            types: self.types,
             handle,
             map: self.machine.map(handle)?.clone(),
         })

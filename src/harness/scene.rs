@@ -25,12 +25,13 @@ impl<'v> Scene<'v> {
         }
         let context = placed.r1();
         let around = machine.suspend();
-        machine.enter(prog_type, placed);
-        Ok(Self {
+        let scene = Self {
             machine,
             context,
             around,
-        })
+        };
+        scene.machine.enter(prog_type, placed)?;
+        Ok(scene)
     }
 
     /// What helpers know of the place.
@@ -43,6 +44,7 @@ impl<'v> Scene<'v> {
         let machine = &mut *self.machine;
         if let Some(current) = machine.current() {
             outcome.context = current.placed.context_bytes(&machine.space);
+            outcome.context_kind = Some(current.prog_type.info().context);
             outcome.kern = current.placed.kern.clone();
             outcome.packet = current.placed.packet_bytes(&machine.space);
             outcome.overridden = current.placed.site.overridden.or(outcome.overridden);

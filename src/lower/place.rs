@@ -10,7 +10,7 @@ use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Reg, Size};
 use crate::program::MapDef;
 use crate::spec::MapType;
-use crate::spec::context::{Mode, Yield};
+use crate::spec::context::{self, Mode, Yield};
 use crate::spec::helpers::id;
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::{Through, Verified};
@@ -169,7 +169,9 @@ impl<'a> Places<'a> {
                 let end = end.ok_or(LowerError::Unsupported(pc))?;
                 self.context.len = self.context.len.max(end);
                 match u16::try_from(off) {
-                    Ok(off) if has(Passes::CONTEXT) => Place::Context { off },
+                    Ok(off) if has(Passes::CONTEXT) && self.is_plain(&insn, off, size) => {
+                        Place::Context { off }
+                    }
                     _ => checked,
                 }
             }
@@ -188,6 +190,18 @@ impl<'a> Places<'a> {
             }
             _ => checked,
         })
+    }
+
+    /// Whether an access to the context is one to the bytes that it names.
+    fn is_plain(&self, insn: &Insn, off: u16, size: Size) -> bool {
+        let kind = self.verified.program().prog_type.info().context;
+        let (off, size) = (u32::from(off), u32::from(size.bytes()));
+        match insn {
+            Insn::Load { .. } | Insn::LoadAcquire { .. } | Insn::LoadSx { .. } => {
+                context::loaded_as(kind, off, size) == (off, size)
+            }
+            _ => !context::is_stored_apart(kind, off),
+        }
     }
 
     /// The index of a map whose values can be accessed where they are, as long as they

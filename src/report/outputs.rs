@@ -150,6 +150,22 @@ pub enum OutputRow {
         /// Its number.
         signal: u32,
     },
+    /// A copy of the packet that was sent to a device.
+    Clone {
+        /// The device's number.
+        ifindex: u32,
+        /// Whether it arrives there, instead of leaving from there.
+        ingress: bool,
+        /// Its length in bytes.
+        size: usize,
+        /// Its bytes in hexadecimal.
+        bytes: String,
+    },
+    /// A TCP acknowledgement.
+    TcpAck {
+        /// The sequence number up to which it reaches.
+        ack: u32,
+    },
 }
 
 impl OutputRow {
@@ -181,6 +197,17 @@ impl OutputRow {
                 text: String::from_utf8_lossy(bytes).into_owned(),
             },
             Output::Signal(signal) => Self::Signal { signal: *signal },
+            Output::Clone {
+                ifindex,
+                ingress,
+                packet,
+            } => Self::Clone {
+                ifindex: *ifindex,
+                ingress: *ingress,
+                size: packet.len(),
+                bytes: hex(packet),
+            },
+            Output::TcpAck(number) => Self::TcpAck { ack: *number },
         }
     }
 }
@@ -213,6 +240,16 @@ impl fmt::Display for OutputRow {
             },
             Self::Seq { text } => writeln!(f, "seq: {}", text.trim_end_matches('\n')),
             Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
+            Self::Clone {
+                ifindex,
+                ingress,
+                size,
+                bytes,
+            } => {
+                let way = if *ingress { "in by" } else { "out of" };
+                writeln!(f, "a copy {way} device {ifindex}: {size} bytes {bytes}")
+            }
+            Self::TcpAck { ack } => writeln!(f, "TCP acknowledgement of {ack}"),
         }
     }
 }

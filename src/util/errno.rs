@@ -75,6 +75,7 @@ errnos! {
     EBADMSG = 74, "Bad message";
     EOVERFLOW = 75, "Value too large for defined data type";
     EMSGSIZE = 90, "Message too long";
+    EPROTOTYPE = 91, "Protocol wrong type for socket";
     ENOPROTOOPT = 92, "Protocol not available";
     EPROTONOSUPPORT = 93, "Protocol not supported";
     ESOCKTNOSUPPORT = 94, "Socket type not supported";

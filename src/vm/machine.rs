@@ -8,22 +8,23 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::attach::Site;
+use super::attach::{Guards, Sessions, Site};
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
-use super::events::Placed;
+use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
+use super::kernel::KernelError;
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{
     AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
 };
-use super::nesting::Nesting;
-use super::outcome::Output;
+use super::outcome::{Nested, Outcome, Output};
 use super::probed::Probed;
+use super::sockets::Sockets;
 use super::world::World;
 use crate::spec::{MapFlags, ProgType, UpdateFlags};
 use crate::util::{Errno, HelperId};
@@ -60,9 +61,31 @@ pub struct Machine {
     task: Option<Address>,
     outputs: Vec<Output>,
     current: Option<Current>,
+    pub(super) sockets: Sockets,
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
+}
+
+/// Who can fire an event on a machine in the middle of a run.
+pub trait Fire: Send + Sync {
+    /// Runs the programs that are attached where the event happens.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
+}
+
+/// What a CPU keeps of attached programs while they run.
+#[derive(Default)]
+pub(super) struct Nesting {
+    pub guards: Guards,
+    pub sessions: Sessions,
+    /// Who fires events meanwhile.
+    pub firing: Option<Arc<dyn Fire>>,
+    /// What came of such events, until it is collected.
+    pub nested: Vec<Nested>,
 }
 
 /// A map that a machine can't take.
@@ -142,6 +165,7 @@ impl Machine {
             task: None,
             outputs: Vec::new(),
             current: None,
+            sockets: Sockets::default(),
             nesting: Nesting::default(),
         }
     }
@@ -175,6 +199,7 @@ impl Machine {
             task: self.task,
             outputs: Vec::new(),
             current: None,
+            sockets: self.sockets.fork(),
             nesting: Nesting::default(),
         })
     }
@@ -407,7 +432,8 @@ impl Machine {
     /// discarded, and what else the one that runs now has to give back: the verifier
     /// lets no program end with any.
     pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
-        let mut addresses: Vec<_> = self.lent.iter().map(|lent| lent.address).collect();
+        let records = self.lent.iter().map(|lent| lent.address);
+        let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
         addresses.sort_unstable();
         let records = addresses.into_iter().map(|address| self.pointer(address));
         records.chain(self.still_held())
@@ -438,9 +464,13 @@ impl Machine {
     }
 
     /// A program of this type begins to run on an event.
-    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) {
+    ///
+    /// # Errors
+    /// [`KernelError::Full`] where the event's socket finds no address.
+    pub fn enter(&mut self, prog_type: ProgType, placed: Placed) -> Result<(), KernelError> {
         self.kfuncs.begin();
         self.current = Some(Current { prog_type, placed });
+        self.point_to_socket()
     }
 
     /// The program has ended: gives the event back, to be read and removed.
@@ -448,6 +478,7 @@ impl Machine {
         if !self.locks.is_empty() {
             self.release_locks();
         }
+        self.forget_sockets();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }

@@ -20,6 +20,7 @@ mod outcome;
 mod patience;
 mod probed;
 mod redirect;
+mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;
@@ -28,8 +29,8 @@ pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
 pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
 pub use kernel::{KernelError, KernelMemory, KernelObject};
-pub use machine::{AddMapError, Current, Machine};
-pub use nesting::{Fire, Suspended};
+pub use machine::{AddMapError, Current, Fire, Machine};
+pub use nesting::Suspended;
 pub(crate) use outcome::Sample;
 pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use redirect::{Redirect, RedirectTarget};

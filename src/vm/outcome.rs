@@ -7,6 +7,8 @@ use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
 use super::redirect::Redirect;
+use crate::spec::ContextKind;
+use crate::spec::context::{self, Arch};
 use crate::util::Errno;
 
 /// What came of firing an event: what each program returned, and what it left
@@ -37,6 +39,8 @@ pub struct Outcome {
     pub context: Vec<u8>,
     /// The packet's bytes afterwards, for types that have one.
     pub packet: Option<Vec<u8>>,
+    /// What the context is, where it has fields of its own names.
+    pub context_kind: Option<ContextKind>,
     /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
     pub kern: Kern,
     /// Uses of map elements that had been deleted: allowed by the kernel,
@@ -139,6 +143,18 @@ pub enum Output {
     Seq(Vec<u8>),
     /// Where a helper sent the packet or connection.
     Redirect(Redirect),
+    /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
+    Clone {
+        /// The device's number.
+        ifindex: u32,
+        /// Whether it arrives there, instead of leaving from there.
+        ingress: bool,
+        /// The packet.
+        packet: Vec<u8>,
+    },
+    /// An acknowledgement of everything before this sequence number
+    /// (`bpf_tcp_send_ack`).
+    TcpAck(u32),
 }
 
 impl Outcome {
@@ -176,6 +192,23 @@ impl Outcome {
             .iter()
             .map(|nested| nested.outcome.missed_by(program));
         own.count() + nested.sum::<usize>()
+    }
+
+    /// A field of the context afterwards, by its name (`mark`, `user_ip6[1]`, `retval`):
+    /// what the program left there. `None` for a field that is not there, or is no number
+    /// of at most 8 bytes, or a pointer.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<u64> {
+        let layout = context::layout(self.context_kind?, Arch::HOST)?;
+        let (offset, size) = layout.find(name)?;
+        let at = offset as usize;
+        let bytes = self.context.get(at..at + size as usize)?;
+        match *bytes {
+            [a] => Some(a.into()),
+            [a, b] => Some(u16::from_ne_bytes([a, b]).into()),
+            [a, b, c, d] => Some(u32::from_ne_bytes([a, b, c, d]).into()),
+            _ => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+        }
     }
 
     /// The lines that programs printed with `bpf_printk`, in order.

@@ -3,6 +3,7 @@
 //! `struct bpf_verifier_ops`).
 
 mod access;
+mod kept;
 mod other;
 mod packet;
 mod socket;
@@ -12,6 +13,7 @@ use super::attach_type::AttachType as At;
 use super::limits::{MAX_FUNC_ARGS, MAX_SYSCALL_CONTEXT, MAX_TRACE_SIZE};
 use super::prog_type::{ContextKind, ProgType};
 pub use access::{Access, Mode, Parts, Yield};
+pub use kept::{is_stored_apart, loaded_as, stored_as};
 pub use packet::FLOW_KEYS;
 pub use table::{Field, FieldType, Layout};
 

@@ -62,7 +62,7 @@ macro_rules! for_each_helper {
             12 tail_call = control::tail_call,
                 "long " "void *ctx, struct bpf_map *prog_array_map, u32 index" [CHANGES_PACKET] {
                 (PtrToCtx, ConstMapPtr, Anything) -> Void, [] for [ALL LIRC_MODE2]; }
-            13 clone_redirect = none, "long " "struct sk_buff *skb, u32 ifindex, u64 flags" [CHANGES_PACKET] {
+            13 clone_redirect = net::forward::clone_redirect, "long " "struct sk_buff *skb, u32 ifindex, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             14 get_current_pid_tgid = task::get_current_pid_tgid, "u64 " "void" [] {
                 () -> Integer, [] for [ALL]; }
@@ -70,18 +70,18 @@ macro_rules! for_each_helper {
                 () -> Integer, [] for [ALL]; }
             16 get_current_comm = task::get_current_comm, "long " "void *buf, u32 size_of_buf" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [NEEDS_PERFMON] for [ALL]; }
-            17 get_cgroup_classid = none, "u32 " "struct sk_buff *skb" [] {
+            17 get_cgroup_classid = net::socket::get_cgroup_classid, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [LWT TC];
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
             18 skb_vlan_push = net::vlan::push, "long " "struct sk_buff *skb, __be16 vlan_proto, u16 vlan_tci" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
             19 skb_vlan_pop = net::vlan::pop, "long " "struct sk_buff *skb" [CHANGES_PACKET] {
                 (PtrToCtx) -> Integer, [] for [TC]; }
-            20 skb_get_tunnel_key = none, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
+            20 skb_get_tunnel_key = net::tunnel::get_key, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            21 skb_set_tunnel_key = none, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
+            21 skb_set_tunnel_key = net::tunnel::set_key, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            22 perf_event_read = none, "u64 " "struct bpf_map *map, u64 flags" [] {
+            22 perf_event_read = perf::perf_event_read, "u64 " "struct bpf_map *map, u64 flags" [] {
                 (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
@@ -103,9 +103,9 @@ macro_rules! for_each_helper {
                 (PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero, Anything) -> Integer,
                     [PKT_ACCESS] for [LWT TC XDP]; }
-            29 skb_get_tunnel_opt = none, "long " "struct sk_buff *skb, void *opt, u32 size" [] {
+            29 skb_get_tunnel_opt = net::tunnel::get_options, "long " "struct sk_buff *skb, void *opt, u32 size" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [TC LWT_XMIT]; }
-            30 skb_set_tunnel_opt = none, "long " "struct sk_buff *skb, void *opt, u32 size" [] {
+            30 skb_set_tunnel_opt = net::tunnel::set_options, "long " "struct sk_buff *skb, void *opt, u32 size" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [TC LWT_XMIT]; }
             31 skb_change_proto = net::shape::change_proto, "long " "struct sk_buff *skb, __be16 proto, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [TC]; }
@@ -137,14 +137,14 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
             45 probe_read_str = probe::probe_read_str, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [TRACING]; }
-            46 get_socket_cookie = none, "u64 " "struct sk_buff *skb" [] {
+            46 get_socket_cookie = net::socket::get_socket_cookie, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC SOCKET_FILTER CGROUP_SKB CGROUP_SOCK SOCK_OPS SK_SKB CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon|PTR_MAYBE_NULL) -> Integer, [] for [SK_REUSEPORT BTF_TRACING LSM SYSCALL]; }
-            47 get_socket_uid = none, "u32 " "struct sk_buff *skb" [] {
+            47 get_socket_uid = net::socket::get_socket_uid, "u32 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC SOCKET_FILTER CGROUP_SKB SK_SKB]; }
             48 set_hash = skb::set_hash, "long " "struct sk_buff *skb, u32 hash" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC]; }
-            49 setsockopt = none, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
+            49 setsockopt = net::sockopt::set, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
                 (PtrToCtx, Anything, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
@@ -159,35 +159,35 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [PKT_ACCESS] for [SOCK_OPS]; }
             54 xdp_adjust_meta = xdp::adjust_meta, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
-            55 perf_event_read_value = none,
+            55 perf_event_read_value = perf::perf_event_read_value,
                 "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (ConstMapPtr, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            56 perf_prog_read_value = none,
+            56 perf_prog_read_value = perf::perf_prog_read_value,
                 "long " "struct bpf_perf_event_data *ctx, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [GPL_ONLY] for [PERF_EVENT]; }
-            57 getsockopt = none, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
+            57 getsockopt = net::sockopt::get, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
                 (PtrToCtx, Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
-            58 override_return = none, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
+            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
                 (PtrToCtx, Anything) -> Integer, [GPL_ONLY] for [KPROBE]; }
-            59 sock_ops_cb_flags_set = none, "long " "struct bpf_sock_ops *bpf_sock, int argval" [] {
+            59 sock_ops_cb_flags_set = net::sock_ops::cb_flags_set, "long " "struct bpf_sock_ops *bpf_sock, int argval" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SOCK_OPS]; }
             60 msg_redirect_map = sockmap::msg_redirect_map, "long " "struct sk_msg_buff *msg, struct bpf_map *map, u32 key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, Anything, Anything) -> Integer, [] for [SK_MSG]; }
-            61 msg_apply_bytes = none, "long " "struct sk_msg_buff *msg, u32 bytes" [] {
+            61 msg_apply_bytes = net::sk_msg::apply_bytes, "long " "struct sk_msg_buff *msg, u32 bytes" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SK_MSG]; }
-            62 msg_cork_bytes = none, "long " "struct sk_msg_buff *msg, u32 bytes" [] {
+            62 msg_cork_bytes = net::sk_msg::cork_bytes, "long " "struct sk_msg_buff *msg, u32 bytes" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SK_MSG]; }
-            63 msg_pull_data = none, "long " "struct sk_msg_buff *msg, u32 start, u32 end, u64 flags" [CHANGES_PACKET] {
+            63 msg_pull_data = net::sk_msg::pull_data, "long " "struct sk_msg_buff *msg, u32 start, u32 end, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
-            64 bind = none, "long " "struct bpf_sock_addr *ctx, struct sockaddr *addr, int addr_len" [] {
+            64 bind = net::cgroup::bind, "long " "struct bpf_sock_addr *ctx, struct sockaddr *addr, int addr_len" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [CONNECT]; }
             65 xdp_adjust_tail = xdp::adjust_tail, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
-            66 skb_get_xfrm_state = none,
+            66 skb_get_xfrm_state = net::tunnel::get_xfrm_state,
                 "long " "struct sk_buff *skb, u32 index, struct bpf_xfrm_state *xfrm_state, u32 size, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC]; }
             67 get_stack = stack::get_stack, "long " "void *ctx, void *buf, u32 size, u64 flags" [] {
@@ -195,7 +195,7 @@ macro_rules! for_each_helper {
             68 skb_load_bytes_relative = skb::load_bytes_relative, "long " "const void *skb, u32 offset, void *to, u32 len, u32 start_header" [] {
                 (PtrToCtx, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer,
                     [] for [TC SOCKET_FILTER CGROUP_SKB SK_REUSEPORT]; }
-            69 fib_lookup = none, "long " "void *ctx, struct bpf_fib_lookup *params, int plen, u32 flags" [] {
+            69 fib_lookup = net::fib::fib_lookup, "long " "void *ctx, struct bpf_fib_lookup *params, int plen, u32 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_WRITE, ConstSize, Anything) -> Integer, [GPL_ONLY] for [TC XDP]; }
             70 sock_hash_update = sockmap::sock_hash_update, "long " "struct bpf_sock_ops *skops, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [PKT_ACCESS] for [SOCK_OPS]; }
@@ -203,21 +203,21 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_MSG]; }
             72 sk_redirect_hash = sockmap::sk_redirect_hash, "long " "struct sk_buff *skb, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_SKB]; }
-            73 lwt_push_encap = none, "long " "struct sk_buff *skb, u32 type, void *hdr, u32 len" [CHANGES_PACKET] {
+            73 lwt_push_encap = net::lwt::push_encap, "long " "struct sk_buff *skb, u32 type, void *hdr, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_IN LWT_XMIT]; }
-            74 lwt_seg6_store_bytes = none,
+            74 lwt_seg6_store_bytes = net::seg6::store_bytes,
                 "long " "struct sk_buff *skb, u32 offset, const void *from, u32 len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_SEG6LOCAL]; }
-            75 lwt_seg6_adjust_srh = none, "long " "struct sk_buff *skb, u32 offset, s32 delta" [CHANGES_PACKET] {
+            75 lwt_seg6_adjust_srh = net::seg6::adjust, "long " "struct sk_buff *skb, u32 offset, s32 delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [LWT_SEG6LOCAL]; }
-            76 lwt_seg6_action = none,
+            76 lwt_seg6_action = net::seg6::action,
                 "long " "struct sk_buff *skb, u32 action, void *param, u32 param_len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_SEG6LOCAL]; }
             77 rc_repeat = none, "long " "void *ctx" [OPTIONAL] {
                 (PtrToCtx) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
             78 rc_keydown = none, "long " "void *ctx, u32 protocol, u64 scancode, u32 toggle" [OPTIONAL] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
-            79 skb_cgroup_id = none, "u64 " "struct sk_buff *skb" [] {
+            79 skb_cgroup_id = net::socket::skb_cgroup_id, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
             80 get_current_cgroup_id = task::get_current_cgroup_id, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -228,21 +228,21 @@ macro_rules! for_each_helper {
             82 sk_select_reuseport = sockmap::sk_select_reuseport,
                 "long " "struct sk_reuseport_md *reuse, struct bpf_map *map, void *key, u64 flags" [] {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [] for [SK_REUSEPORT]; }
-            83 skb_ancestor_cgroup_id = none, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
+            83 skb_ancestor_cgroup_id = net::socket::skb_ancestor_cgroup_id, "u64 " "struct sk_buff *skb, int ancestor_level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC CGROUP_SKB]; }
-            84 sk_lookup_tcp = socket::sk_lookup_tcp,
+            84 sk_lookup_tcp = net::socket::sk_lookup_tcp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            85 sk_lookup_udp = socket::sk_lookup_udp,
+            85 sk_lookup_udp = net::socket::sk_lookup_udp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSocket|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            86 sk_release = socket::sk_release, "long " "void *sock" [] {
+            86 sk_release = net::socket::sk_release, "long " "void *sock" [] {
                 (PtrToBtfIdSockCommon|OBJ_RELEASE) -> Integer,
                     [] for [TC XDP CGROUP_SKB SK_SKB CGROUP_SOCK_ADDR SK_LOOKUP]; }
             87 map_push_elem = maps::push_elem, "long " "struct bpf_map *map, const void *value, u64 flags" [] {
@@ -251,9 +251,9 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToMapValue|MEM_UNINIT|MEM_WRITE) -> Integer, [] for [ALL LIRC_MODE2]; }
             89 map_peek_elem = maps::peek_elem, "long " "struct bpf_map *map, void *value" [] {
                 (ConstMapPtr, PtrToMapValue|MEM_UNINIT|MEM_WRITE) -> Integer, [] for [ALL LIRC_MODE2]; }
-            90 msg_push_data = none, "long " "struct sk_msg_buff *msg, u32 start, u32 len, u64 flags" [CHANGES_PACKET] {
+            90 msg_push_data = net::sk_msg::push_data, "long " "struct sk_msg_buff *msg, u32 start, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
-            91 msg_pop_data = none, "long " "struct sk_msg_buff *msg, u32 start, u32 len, u64 flags" [CHANGES_PACKET] {
+            91 msg_pop_data = net::sk_msg::pop_data, "long " "struct sk_msg_buff *msg, u32 start, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             92 rc_pointer_rel = none, "long " "void *ctx, s32 rel_x, s32 rel_y" [OPTIONAL] {
                 (PtrToCtx, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
@@ -261,30 +261,30 @@ macro_rules! for_each_helper {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
             94 spin_unlock = control::spin_unlock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }
-            95 sk_fullsock = socket::sk_fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
+            95 sk_fullsock = net::socket::sk_fullsock, "struct bpf_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            96 tcp_sock = socket::tcp_sock, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
+            96 tcp_sock = net::socket::tcp_sock, "struct bpf_tcp_sock *" "struct bpf_sock *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToTcpSock|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB SOCK_OPS CGROUP_SOCKOPT]; }
             97 skb_ecn_set_ce = net::state::ecn_set_ce, "long " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
-            98 get_listener_sock = socket::get_listener_sock, "struct bpf_sock *" "struct bpf_sock *sk" [] {
+            98 get_listener_sock = net::socket::get_listener_sock, "struct bpf_sock *" "struct bpf_sock *sk" [] {
                 (PtrToSockCommon) -> PtrToSocket|PTR_MAYBE_NULL, [] for [TC CGROUP_SKB]; }
-            99 skc_lookup_tcp = socket::skc_lookup_tcp,
+            99 skc_lookup_tcp = net::socket::skc_lookup_tcp,
                 "struct bpf_sock *" "void *ctx, struct bpf_sock_tuple *tuple, u32 tuple_size, u64 netns, u64 flags" [ACQUIRES] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSockCommon|PTR_MAYBE_NULL,
                     [PKT_ACCESS] for [TC XDP CGROUP_SKB SK_SKB];
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything, Anything) -> PtrToSockCommon|PTR_MAYBE_NULL,
                     [] for [CGROUP_SOCK_ADDR]; }
-            100 tcp_check_syncookie = none, "long " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
+            100 tcp_check_syncookie = net::syncookie::check, "long " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            101 sysctl_get_name = none, "long " "struct bpf_sysctl *ctx, char *buf, size_t buf_len, u64 flags" [] {
+            101 sysctl_get_name = net::cgroup::sysctl_get_name, "long " "struct bpf_sysctl *ctx, char *buf, size_t buf_len, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [CGROUP_SYSCTL]; }
-            102 sysctl_get_current_value = none, "long " "struct bpf_sysctl *ctx, char *buf, size_t buf_len" [] {
+            102 sysctl_get_current_value = net::cgroup::sysctl_get_current_value, "long " "struct bpf_sysctl *ctx, char *buf, size_t buf_len" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [CGROUP_SYSCTL]; }
-            103 sysctl_get_new_value = none, "long " "struct bpf_sysctl *ctx, char *buf, size_t buf_len" [] {
+            103 sysctl_get_new_value = net::cgroup::sysctl_get_new_value, "long " "struct bpf_sysctl *ctx, char *buf, size_t buf_len" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [CGROUP_SYSCTL]; }
-            104 sysctl_set_new_value = none, "long " "struct bpf_sysctl *ctx, const char *buf, size_t buf_len" [] {
+            104 sysctl_set_new_value = net::cgroup::sysctl_set_new_value, "long " "struct bpf_sysctl *ctx, const char *buf, size_t buf_len" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [CGROUP_SYSCTL]; }
             105 strtol = string::strtol, "long " "const char *buf, size_t buf_len, u64 flags, long *res" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE)
@@ -308,7 +308,7 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, PtrToBtfId(sock_common)|PTR_MAYBE_NULL) -> Integer, [ALLOW_LIST] for [BTF_TRACING SYSCALL]; }
             109 send_signal = task::send_signal, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
-            110 tcp_gen_syncookie = none, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
+            110 tcp_gen_syncookie = net::syncookie::generate, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
             111 skb_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
@@ -323,13 +323,13 @@ macro_rules! for_each_helper {
             115 probe_read_kernel_str = probe::probe_read_kernel_str,
                 "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            116 tcp_send_ack = none, "long " "void *tp, u32 rcv_nxt" [] {
+            116 tcp_send_ack = net::sock_ops::tcp_send_ack, "long " "void *tp, u32 rcv_nxt" [] {
                 (PtrToBtfId(tcp_sock), Anything) -> Integer, [] for [TCP_CA]; }
             117 send_signal_thread = task::send_signal, "long " "u32 sig" [] {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
-            119 read_branch_records = none, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
+            119 read_branch_records = perf::read_branch_records, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|PTR_MAYBE_NULL|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [GPL_ONLY] for [PERF_EVENT]; }
             120 get_ns_current_pid_tgid = task::get_ns_current_pid_tgid,
@@ -338,12 +338,12 @@ macro_rules! for_each_helper {
             121 xdp_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(xdp_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
-            122 get_netns_cookie = none, "u64 " "void *ctx" [] {
+            122 get_netns_cookie = net::socket::get_netns_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx|PTR_MAYBE_NULL) -> Integer,
                     [] for [TC SOCKET_FILTER CGROUP_SKB CGROUP_SOCK SOCK_OPS SK_MSG CGROUP_SOCK_ADDR CGROUP_SOCKOPT]; }
             123 get_current_ancestor_cgroup_id = task::get_current_ancestor_cgroup_id, "u64 " "int ancestor_level" [] {
                 (Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
-            124 sk_assign = none, "long " "struct sk_buff *skb, void *sk, u64 flags" [] {
+            124 sk_assign = net::socket::sk_assign, "long " "struct sk_buff *skb, void *sk, u64 flags" [] {
                 (PtrToCtx, PtrToBtfIdSockCommon, Anything) -> Integer, [] for [TC];
                 (PtrToCtx, PtrToSocket|PTR_MAYBE_NULL, Anything) -> Integer, [] for [SK_LOOKUP]; }
             125 ktime_get_boot_ns = environment::ktime_get_boot_ns, "u64 " "void" [] {
@@ -355,9 +355,9 @@ macro_rules! for_each_helper {
                     [GPL_ONLY] for [ITER]; }
             127 seq_write = sequence::seq_write, "long " "struct seq_file *m, const void *data, u32 len" [] {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer, [GPL_ONLY] for [ITER]; }
-            128 sk_cgroup_id = none, "u64 " "void *sk" [] {
+            128 sk_cgroup_id = net::socket::sk_cgroup_id, "u64 " "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> Integer, [] for [CGROUP_SKB]; }
-            129 sk_ancestor_cgroup_id = none, "u64 " "void *sk, int ancestor_level" [] {
+            129 sk_ancestor_cgroup_id = net::socket::sk_ancestor_cgroup_id, "u64 " "void *sk, int ancestor_level" [] {
                 (PtrToBtfIdSockCommon, Anything) -> Integer, [] for [CGROUP_SKB]; }
             130 ringbuf_output = output::ringbuf_output, "long " "void *ringbuf, void *data, u64 size, u64 flags" [] {
                 (ConstMapPtr, PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [] for [ALL]; }
@@ -371,35 +371,35 @@ macro_rules! for_each_helper {
                 (ConstMapPtr, Anything) -> Integer, [] for [ALL]; }
             135 csum_level = net::state::csum_level, "long " "struct sk_buff *skb, u64 level" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            136 skc_to_tcp6_sock = none, "struct tcp6_sock *" "void *sk" [CASTS] {
+            136 skc_to_tcp6_sock = net::cast::to_tcp6_sock, "struct tcp6_sock *" "void *sk" [CASTS] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(tcp6_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            137 skc_to_tcp_sock = none, "struct tcp_sock *" "void *sk" [CASTS] {
+            137 skc_to_tcp_sock = net::cast::to_tcp_sock, "struct tcp_sock *" "void *sk" [CASTS] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(tcp_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            138 skc_to_tcp_timewait_sock = none, "struct tcp_timewait_sock *" "void *sk" [CASTS] {
+            138 skc_to_tcp_timewait_sock = net::cast::to_tcp_timewait_sock, "struct tcp_timewait_sock *" "void *sk" [CASTS] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(tcp_timewait_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            139 skc_to_tcp_request_sock = none, "struct tcp_request_sock *" "void *sk" [CASTS] {
+            139 skc_to_tcp_request_sock = net::cast::to_tcp_request_sock, "struct tcp_request_sock *" "void *sk" [CASTS] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(tcp_request_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
-            140 skc_to_udp6_sock = none, "struct udp6_sock *" "void *sk" [CASTS] {
+            140 skc_to_udp6_sock = net::cast::to_udp6_sock, "struct udp6_sock *" "void *sk" [CASTS] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(udp6_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
             141 get_task_stack = stack::get_task_stack, "long " "struct task_struct *task, void *buf, u32 size, u64 flags" [] {
                 (PtrToBtfId(task_struct), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
-            142 load_hdr_opt = none, "long " "struct bpf_sock_ops *skops, void *searchby_res, u32 len, u64 flags" [] {
+            142 load_hdr_opt = net::sock_ops::load_hdr_opt, "long " "struct bpf_sock_ops *skops, void *searchby_res, u32 len, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [SOCK_OPS]; }
-            143 store_hdr_opt = none,
+            143 store_hdr_opt = net::sock_ops::store_hdr_opt,
                 "long " "struct bpf_sock_ops *skops, const void *from, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [SOCK_OPS]; }
-            144 reserve_hdr_opt = none, "long " "struct bpf_sock_ops *skops, u32 len, u64 flags" [] {
+            144 reserve_hdr_opt = net::sock_ops::reserve_hdr_opt, "long " "struct bpf_sock_ops *skops, u32 len, u64 flags" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [] for [SOCK_OPS]; }
             145 inode_storage_get = storage::inode_storage_get, "void *" "struct bpf_map *map, void *inode, void *value, u64 flags" [] {
                 (ConstMapPtr, PtrToBtfId(inode)|PTR_MAYBE_NULL, PtrToMapValue|PTR_MAYBE_NULL, Anything) ->
@@ -418,7 +418,7 @@ macro_rules! for_each_helper {
                     [NEEDS_PERFMON] for [ALL]; }
             150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [ITER]; }
-            151 skb_cgroup_classid = none, "u64 " "struct sk_buff *skb" [] {
+            151 skb_cgroup_classid = net::socket::skb_cgroup_classid, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC]; }
             152 redirect_neigh = redirect::redirect_neigh, "long " "u32 ifindex, struct bpf_redir_neigh *params, int plen, u64 flags" [] {
                 (Anything, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [] for [TC]; }
@@ -447,7 +447,7 @@ macro_rules! for_each_helper {
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
             162 sock_from_file = kernel::sock_from_file, "struct socket *" "struct file *file" [] {
                 (PtrToBtfId(file)) -> PtrToBtfId(socket)|PTR_MAYBE_NULL, [] for [BTF_TRACING LSM SYSCALL]; }
-            163 check_mtu = none, "long " "void *ctx, u32 ifindex, u32 *mtu_len, s32 len_diff, u64 flags" [] {
+            163 check_mtu = net::fib::check_mtu, "long " "void *ctx, u32 ifindex, u32 *mtu_len, s32 len_diff, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem(4)|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE, Anything, Anything) -> Integer,
                     [GPL_ONLY] for [TC XDP]; }
             164 for_each_map_elem = maps::for_each_elem,
@@ -471,21 +471,21 @@ macro_rules! for_each_helper {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
+            173 get_func_ip = tracing::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
                     [GPL_ONLY] for [RAW_TP TRACEPOINT PERF_EVENT BTF_TRACING LSM SYSCALL KPROBE_SINGLE];
                 (PtrToCtx) -> Integer, [] for [KPROBE_MULTI]; }
-            174 get_attach_cookie = task::get_attach_cookie, "u64 " "void *ctx" [] {
+            174 get_attach_cookie = tracing::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
             175 task_pt_regs = task::task_pt_regs, "long " "struct task_struct *task" [] {
                 (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            176 get_branch_snapshot = none, "long " "void *entries, u32 size, u64 flags" [] {
+            176 get_branch_snapshot = perf::get_branch_snapshot, "long " "void *entries, u32 size, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             177 trace_vprintk = print::trace_vprintk,
                 "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            178 skc_to_unix_sock = none, "struct unix_sock *" "void *sk" [] {
+            178 skc_to_unix_sock = net::cast::to_unix_sock, "struct unix_sock *" "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> PtrToBtfId(unix_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
@@ -501,16 +501,16 @@ macro_rules! for_each_helper {
                 (Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             182 strncmp = string::strncmp, "long " "const char *s1, u32 s1_sz, const char *s2" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToConstStr) -> Integer, [] for [ALL]; }
-            183 get_func_arg = none, "long " "void *ctx, u32 n, u64 *value" [] {
+            183 get_func_arg = tracing::get_func_arg, "long " "void *ctx, u32 n, u64 *value" [] {
                 (PtrToCtx, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
                     [] for [TRAMPOLINE]; }
-            184 get_func_ret = none, "long " "void *ctx, u64 *value" [] {
+            184 get_func_ret = tracing::get_func_ret, "long " "void *ctx, u64 *value" [] {
                 (PtrToCtx, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer, [] for [TRAMPOLINE]; }
-            185 get_func_arg_cnt = none, "long " "void *ctx" [] {
+            185 get_func_arg_cnt = tracing::get_func_arg_cnt, "long " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [TRAMPOLINE]; }
-            186 get_retval = none, "int " "void" [] {
+            186 get_retval = net::cgroup::get_retval, "int " "void" [] {
                 () -> Integer, [] for [RETVAL LSM_CGROUP]; }
-            187 set_retval = none, "int " "int retval" [] {
+            187 set_retval = net::cgroup::set_retval, "int " "int retval" [] {
                 (Anything) -> Integer, [] for [RETVAL LSM_CGROUP]; }
             188 xdp_get_buff_len = xdp::get_buff_len, "u64 " "struct xdp_buff *xdp_md" [] {
                 (PtrToCtx) -> Integer, [] for [XDP];
@@ -533,7 +533,7 @@ macro_rules! for_each_helper {
             195 map_lookup_percpu_elem = maps::lookup_percpu_elem,
                 "void *" "struct bpf_map *map, const void *key, u32 cpu" [] {
                 (ConstMapPtr, PtrToMapKey, Anything) -> PtrToMapValue|PTR_MAYBE_NULL, [PKT_ACCESS] for [ALL]; }
-            196 skc_to_mptcp_sock = none, "struct mptcp_sock *" "void *sk" [CASTS] {
+            196 skc_to_mptcp_sock = net::cast::to_mptcp_sock, "struct mptcp_sock *" "void *sk" [CASTS] {
                 (PtrToSockCommon) -> PtrToBtfId(mptcp_sock)|PTR_MAYBE_NULL,
                     [NEEDS_PERFMON] for [LWT TC SOCKET_FILTER XDP CGROUP_SKB SOCK_OPS SK_SKB SK_MSG CGROUP_SOCK_ADDR
                         FLOW_DISSECTOR BTF_TRACING LSM SK_LOOKUP SYSCALL]; }
@@ -557,16 +557,16 @@ macro_rules! for_each_helper {
             203 dynptr_data = dynptr::data, "void *" "const struct bpf_dynptr *ptr, u64 offset, u64 len" [] {
                 (PtrToDynptr|MEM_RDONLY, Anything, ConstAllocSizeOrZero) -> PtrToMem|PTR_MAYBE_NULL,
                     [NEEDS_BPF] for [ALL]; }
-            204 tcp_raw_gen_syncookie_ipv4 = none, "s64 " "struct iphdr *iph, struct tcphdr *th, u32 th_len" [] {
+            204 tcp_raw_gen_syncookie_ipv4 = net::syncookie::raw_generate_v4, "s64 " "struct iphdr *iph, struct tcphdr *th, u32 th_len" [] {
                 (PtrToMem(20)|MEM_RDONLY|MEM_FIXED_SIZE, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            205 tcp_raw_gen_syncookie_ipv6 = none, "s64 " "struct ipv6hdr *iph, struct tcphdr *th, u32 th_len" [] {
+            205 tcp_raw_gen_syncookie_ipv6 = net::syncookie::raw_generate_v6, "s64 " "struct ipv6hdr *iph, struct tcphdr *th, u32 th_len" [] {
                 (PtrToMem(40)|MEM_RDONLY|MEM_FIXED_SIZE, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            206 tcp_raw_check_syncookie_ipv4 = none, "long " "struct iphdr *iph, struct tcphdr *th" [] {
+            206 tcp_raw_check_syncookie_ipv4 = net::syncookie::raw_check_v4, "long " "struct iphdr *iph, struct tcphdr *th" [] {
                 (PtrToMem(20)|MEM_RDONLY|MEM_FIXED_SIZE, PtrToMem(20)|MEM_RDONLY|MEM_FIXED_SIZE) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            207 tcp_raw_check_syncookie_ipv6 = none, "long " "struct ipv6hdr *iph, struct tcphdr *th" [] {
+            207 tcp_raw_check_syncookie_ipv6 = net::syncookie::raw_check_v6, "long " "struct ipv6hdr *iph, struct tcphdr *th" [] {
                 (PtrToMem(40)|MEM_RDONLY|MEM_FIXED_SIZE, PtrToMem(20)|MEM_RDONLY|MEM_FIXED_SIZE) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
             208 ktime_get_tai_ns = environment::ktime_get_tai_ns, "u64 " "void" [] {

@@ -34,7 +34,7 @@ macro_rules! for_each_kfunc {
                     "void " "void *p__map, void *ptr__ign, u32 page_cnt" [TRUSTED_ARGS SLEEPABLE ARENA_ARG2];
                 bpf_arena_reserve_pages = none,
                     "int " "void *p__map, void *ptr__ign, u32 page_cnt" [TRUSTED_ARGS SLEEPABLE ARENA_ARG2];
-                bpf_cast_to_kern_ctx = none, "void *" "void *obj" [FASTCALL];
+                bpf_cast_to_kern_ctx = context::cast_to_kern_ctx, "void *" "void *obj" [FASTCALL];
                 bpf_copy_from_user_str = user::copy_from_user_str,
                     "int " "void *dst, u32 dst__sz, const void *unsafe_ptr__ign, u64 flags" [SLEEPABLE];
                 bpf_copy_from_user_task_str = user::copy_from_user_task_str,
@@ -55,41 +55,46 @@ macro_rules! for_each_kfunc {
                 bpf_dynptr_slice_rdwr = dynptr::slice_rdwr,
                     "void *" "const struct bpf_dynptr *p, u32 offset, void *buffer__opt, u32 buffer__szk"
                     [RET_NULL];
-                bpf_get_kmem_cache = none, "struct kmem_cache *" "u64 addr" [];
+                bpf_get_kmem_cache = kernel_iterator::kmem_cache_of, "struct kmem_cache *" "u64 addr" [];
                 bpf_iter_bits_destroy = iterator::bits_destroy, "void " "struct bpf_iter_bits *it" [ITER_DESTROY];
                 bpf_iter_bits_new = iterator::bits_new,
                     "int " "struct bpf_iter_bits *it, const u64 *unsafe_ptr__ign, u32 nr_words" [ITER_NEW];
                 bpf_iter_bits_next = iterator::bits_next, "int *" "struct bpf_iter_bits *it" [RET_NULL ITER_NEXT];
-                bpf_iter_css_destroy = none, "void " "struct bpf_iter_css *it" [ITER_DESTROY];
-                bpf_iter_css_new = none,
+                bpf_iter_css_destroy = kernel_iterator::css_destroy, "void " "struct bpf_iter_css *it" [ITER_DESTROY];
+                bpf_iter_css_new = kernel_iterator::css_new,
                     "int " "struct bpf_iter_css *it, struct cgroup_subsys_state *start, unsigned int flags"
                     [TRUSTED_ARGS ITER_NEW RCU_PROTECTED];
-                bpf_iter_css_next = none,
+                bpf_iter_css_next = kernel_iterator::css_next,
                     "struct cgroup_subsys_state *" "struct bpf_iter_css *it" [RET_NULL ITER_NEXT];
-                bpf_iter_css_task_destroy = none, "void " "struct bpf_iter_css_task *it" [ITER_DESTROY];
-                bpf_iter_css_task_new = none,
+                bpf_iter_css_task_destroy = kernel_iterator::css_task_destroy,
+                    "void " "struct bpf_iter_css_task *it" [ITER_DESTROY];
+                bpf_iter_css_task_new = kernel_iterator::css_task_new,
                     "int " "struct bpf_iter_css_task *it, struct cgroup_subsys_state *css, unsigned int flags"
                     [TRUSTED_ARGS ITER_NEW];
-                bpf_iter_css_task_next = none,
+                bpf_iter_css_task_next = kernel_iterator::css_task_next,
                     "struct task_struct *" "struct bpf_iter_css_task *it" [RET_NULL ITER_NEXT];
-                bpf_iter_kmem_cache_destroy = none,
+                bpf_iter_kmem_cache_destroy = kernel_iterator::kmem_cache_destroy,
                     "void " "struct bpf_iter_kmem_cache *it" [SLEEPABLE ITER_DESTROY];
-                bpf_iter_kmem_cache_new = none, "int " "struct bpf_iter_kmem_cache *it" [SLEEPABLE ITER_NEW];
-                bpf_iter_kmem_cache_next = none,
+                bpf_iter_kmem_cache_new = kernel_iterator::kmem_cache_new,
+                    "int " "struct bpf_iter_kmem_cache *it" [SLEEPABLE ITER_NEW];
+                bpf_iter_kmem_cache_next = kernel_iterator::kmem_cache_next,
                     "struct kmem_cache *" "struct bpf_iter_kmem_cache *it" [RET_NULL SLEEPABLE ITER_NEXT];
                 bpf_iter_num_destroy = iterator::num_destroy, "void " "struct bpf_iter_num *it" [ITER_DESTROY];
                 bpf_iter_num_new = iterator::num_new,
                     "int " "struct bpf_iter_num *it, int start, int end" [ITER_NEW];
                 bpf_iter_num_next = iterator::num_next, "int *" "struct bpf_iter_num *it" [RET_NULL ITER_NEXT];
-                bpf_iter_task_destroy = none, "void " "struct bpf_iter_task *it" [ITER_DESTROY];
-                bpf_iter_task_new = none,
+                bpf_iter_task_destroy = kernel_iterator::task_destroy,
+                    "void " "struct bpf_iter_task *it" [ITER_DESTROY];
+                bpf_iter_task_new = kernel_iterator::task_new,
                     "int " "struct bpf_iter_task *it, struct task_struct *task__nullable, unsigned int flags"
                     [TRUSTED_ARGS ITER_NEW RCU_PROTECTED];
-                bpf_iter_task_next = none, "struct task_struct *" "struct bpf_iter_task *it" [RET_NULL ITER_NEXT];
-                bpf_iter_task_vma_destroy = none, "void " "struct bpf_iter_task_vma *it" [ITER_DESTROY];
-                bpf_iter_task_vma_new = none,
+                bpf_iter_task_next = kernel_iterator::task_next,
+                    "struct task_struct *" "struct bpf_iter_task *it" [RET_NULL ITER_NEXT];
+                bpf_iter_task_vma_destroy = kernel_iterator::task_vma_destroy,
+                    "void " "struct bpf_iter_task_vma *it" [ITER_DESTROY];
+                bpf_iter_task_vma_new = kernel_iterator::task_vma_new,
                     "int " "struct bpf_iter_task_vma *it, struct task_struct *task, u64 addr" [RCU ITER_NEW];
-                bpf_iter_task_vma_next = none,
+                bpf_iter_task_vma_next = kernel_iterator::task_vma_next,
                     "struct vm_area_struct *" "struct bpf_iter_task_vma *it" [RET_NULL ITER_NEXT];
                 bpf_local_irq_restore = critical::local_irq_restore,
                     "void " "long unsigned int *flags__irq_flag" [];
@@ -154,9 +159,11 @@ macro_rules! for_each_kfunc {
                     "int " "struct bpf_dynptr *dptr, u32 off, u32 size, const void *unsafe_ptr__ign" [];
             }
             for COMMON_DMABUF {
-                bpf_iter_dmabuf_destroy = none, "void " "struct bpf_iter_dmabuf *it" [SLEEPABLE ITER_DESTROY];
-                bpf_iter_dmabuf_new = none, "int " "struct bpf_iter_dmabuf *it" [SLEEPABLE ITER_NEW];
-                bpf_iter_dmabuf_next = none,
+                bpf_iter_dmabuf_destroy = kernel_iterator::dmabuf_destroy,
+                    "void " "struct bpf_iter_dmabuf *it" [SLEEPABLE ITER_DESTROY];
+                bpf_iter_dmabuf_new = kernel_iterator::dmabuf_new,
+                    "int " "struct bpf_iter_dmabuf *it" [SLEEPABLE ITER_NEW];
+                bpf_iter_dmabuf_next = kernel_iterator::dmabuf_next,
                     "struct dma_buf *" "struct bpf_iter_dmabuf *it" [RET_NULL SLEEPABLE ITER_NEXT];
             }
             for COMMON_LSM {
@@ -164,11 +171,12 @@ macro_rules! for_each_kfunc {
                     "int " "struct cgroup *cgroup, const char *name__str, struct bpf_dynptr *value_p" [RCU];
             }
             for GENERIC {
-                bpf_cgroup_acquire = none, "struct cgroup *" "struct cgroup *cgrp" [ACQUIRE RET_NULL RCU];
-                bpf_cgroup_ancestor = none,
+                bpf_cgroup_acquire = cgroup::acquire_cgroup,
+                    "struct cgroup *" "struct cgroup *cgrp" [ACQUIRE RET_NULL RCU];
+                bpf_cgroup_ancestor = cgroup::ancestor,
                     "struct cgroup *" "struct cgroup *cgrp, int level" [ACQUIRE RET_NULL RCU];
-                bpf_cgroup_from_id = none, "struct cgroup *" "u64 cgid" [ACQUIRE RET_NULL];
-                bpf_cgroup_release = none, "void " "struct cgroup *cgrp" [RELEASE];
+                bpf_cgroup_from_id = cgroup::from_id, "struct cgroup *" "u64 cgid" [ACQUIRE RET_NULL];
+                bpf_cgroup_release = kernel::release, "void " "struct cgroup *cgrp" [RELEASE];
                 bpf_list_back = list::back, "struct bpf_list_node *" "struct bpf_list_head *head" [RET_NULL];
                 bpf_list_front = list::front, "struct bpf_list_node *" "struct bpf_list_head *head" [RET_NULL];
                 bpf_list_pop_back = list::pop_back,
@@ -199,15 +207,17 @@ macro_rules! for_each_kfunc {
                 bpf_rbtree_root = rbtree::top, "struct bpf_rb_node *" "struct bpf_rb_root *root" [RET_NULL];
                 bpf_refcount_acquire_impl = object::refcount_acquire,
                     "void *" "void *p__refcounted_kptr, void *meta__ign" [ACQUIRE RET_NULL RCU];
-                bpf_send_signal_task = none,
+                bpf_send_signal_task = task::send_signal,
                     "int " "struct task_struct *task, int sig, enum pid_type type, u64 value" [TRUSTED_ARGS];
-                bpf_task_acquire = none, "struct task_struct *" "struct task_struct *p" [ACQUIRE RET_NULL RCU];
-                bpf_task_from_pid = none, "struct task_struct *" "s32 pid" [ACQUIRE RET_NULL];
-                bpf_task_from_vpid = none, "struct task_struct *" "s32 vpid" [ACQUIRE RET_NULL];
+                bpf_task_acquire = task::acquire_task,
+                    "struct task_struct *" "struct task_struct *p" [ACQUIRE RET_NULL RCU];
+                bpf_task_from_pid = task::from_pid, "struct task_struct *" "s32 pid" [ACQUIRE RET_NULL];
+                bpf_task_from_vpid = task::from_pid, "struct task_struct *" "s32 vpid" [ACQUIRE RET_NULL];
                 bpf_task_get_cgroup1 = none,
                     "struct cgroup *" "struct task_struct *task, int hierarchy_id" [ACQUIRE RET_NULL RCU];
-                bpf_task_release = none, "void " "struct task_struct *p" [RELEASE];
-                bpf_task_under_cgroup = none, "long int " "struct task_struct *task, struct cgroup *ancestor" [RCU];
+                bpf_task_release = kernel::release, "void " "struct task_struct *p" [RELEASE];
+                bpf_task_under_cgroup = cgroup::task_under,
+                    "long int " "struct task_struct *task, struct cgroup *ancestor" [RCU];
                 bpf_throw = exception::throw, "void " "u64 cookie" [];
             }
             for GENERIC_KEYS {
@@ -292,10 +302,10 @@ macro_rules! for_each_kfunc {
                 bpf_get_file_xattr = none,
                     "int " "struct file *file, const char *name__str, struct bpf_dynptr *value_p"
                     [TRUSTED_ARGS SLEEPABLE];
-                bpf_get_task_exe_file = none,
+                bpf_get_task_exe_file = task::exe_file,
                     "struct file *" "struct task_struct *task" [ACQUIRE RET_NULL TRUSTED_ARGS];
                 bpf_path_d_path = none, "int " "const struct path *path, char *buf, size_t buf__sz" [TRUSTED_ARGS];
-                bpf_put_file = none, "void " "struct file *file" [RELEASE];
+                bpf_put_file = kernel::release, "void " "struct file *file" [RELEASE];
                 bpf_remove_dentry_xattr = none,
                     "int " "struct dentry *dentry, const char *name__str" [TRUSTED_ARGS SLEEPABLE];
                 bpf_set_dentry_xattr = none,
@@ -319,11 +329,11 @@ macro_rules! for_each_kfunc {
                 bpf_xdp_pull_data = none, "int " "struct xdp_md *x, u32 len" [];
             }
             for XDP_METADATA {
-                bpf_xdp_metadata_rx_hash = none,
+                bpf_xdp_metadata_rx_hash = xdp::metadata,
                     "int " "const struct xdp_md *ctx, u32 *hash, enum xdp_rss_hash_type *rss_type" [TRUSTED_ARGS];
-                bpf_xdp_metadata_rx_timestamp = none,
+                bpf_xdp_metadata_rx_timestamp = xdp::metadata,
                     "int " "const struct xdp_md *ctx, u64 *timestamp" [TRUSTED_ARGS];
-                bpf_xdp_metadata_rx_vlan_tag = none,
+                bpf_xdp_metadata_rx_vlan_tag = xdp::metadata,
                     "int " "const struct xdp_md *ctx, __be16 *vlan_proto, u16 *vlan_tci" [TRUSTED_ARGS];
             }
             for XFRM_STATE {

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::vm::world::{Ancestry, SocketId};
+use crate::vm::world::SocketId;
 
 /// What an event brings along beside its context, and what programs made of it.
 ///
@@ -44,8 +44,8 @@ pub struct Kern {
     pub cork_bytes: u32,
     /// The address that `bpf_bind` bound the socket to.
     pub bound: Option<SocketAddr>,
-    /// The cgroup that the event's hook is attached to.
-    pub cgroup: Ancestry,
+    /// What is known of an IPv6 packet's segment routing header.
+    pub segments: Segments,
 }
 
 /// What the kernel knows of a packet's checksum (`skb->ip_summed`).
@@ -65,6 +65,24 @@ pub enum Checksum {
     Complete(Option<u32>),
     /// The device is to add up what is behind the pseudo header (`CHECKSUM_PARTIAL`).
     Partial,
+}
+
+/// What is known of a segment routing header (`struct seg6_bpf_srh_state`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Segments {
+    /// Nothing yet: the first helper that wants to know looks into the packet.
+    #[default]
+    Unseen,
+    /// There is none.
+    None,
+    /// There is one.
+    Header {
+        /// Bytes of it behind its first 8.
+        len: usize,
+        /// Whether it makes sense, as far as is known: what a program changed is looked
+        /// at again.
+        valid: bool,
+    },
 }
 
 /// A tunnel that a packet came through or goes through (`struct ip_tunnel_info`).

@@ -30,6 +30,8 @@
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
+mod builder;
+mod capture;
 pub mod checksum;
 mod context;
 mod declare;
@@ -51,12 +53,14 @@ mod text;
 mod value;
 mod window;
 
+pub use builder::Packet;
+pub use capture::{CaptureError, Captured};
 pub use declare::{Declaration, Scalar};
 pub use error::{EventError, TextError, ValueProblem};
 pub(super) use error::{listed, nearest_first};
 pub use event::{Common, Event, EventKind};
 pub use extras::Iteration;
-pub use kern::{Checksum, Headers, Kern, Sysctl, Tunnel, XfrmState};
+pub use kern::{Checksum, Headers, Kern, Segments, Sysctl, Tunnel, XfrmState};
 pub use layout::{HIDDEN, Layout, Source};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
 pub use place::{Placed, PlacedPacket};

@@ -56,6 +56,8 @@ pub struct PlacedPacket {
     data_offset: usize,
     /// Where its headers begin, for an `sk_buff`.
     pub headers: Option<Headers>,
+    /// From where to where a message lies in the block, of which the program sees a part.
+    pub message: Option<(usize, usize)>,
     /// Where the context has the pointers.
     window: Window,
     /// Whether programs may follow them.
@@ -115,6 +117,7 @@ impl Event {
         };
         let mut placed = parts.insert(prog_type, space)?;
         placed.kern = self.kern.clone();
+        placed.site.retval = self.kern.retval;
         placed.see_checksum(space);
         placed.site.arguments = self.arguments();
         if let Some(extras) = &self.extras
@@ -211,6 +214,11 @@ impl Parts {
             let prepared = Prepared {
                 block: data.to_vec(),
                 end: data.len(),
+                // For the TCP header options that helpers write.
+                room: match prog_type {
+                    ProgType::SockOps => (0, 64),
+                    _ => (0, 0),
+                },
                 ..Prepared::default()
             };
             (prepared, window)
@@ -281,7 +289,8 @@ impl Parts {
         let region = Region::bytes("context", bytes)
             .judged()
             .with_hidden(self.hidden)
-            .with_rights(rights(info.context));
+            .with_rights(rights(info.context))
+            .as_context(info.context);
         let context = space.insert(region)?;
         let mut placed = Placed {
             context,
@@ -348,6 +357,7 @@ impl Parts {
                 frags: prepared.frags,
                 data_offset: range.data,
                 headers,
+                message: None,
                 window,
                 access,
             });
@@ -434,8 +444,9 @@ impl Placed {
     pub fn packet_bytes(&self, space: &Space) -> Option<Vec<u8>> {
         let packet = self.packet.as_ref()?;
         let range = self.packet_range(space)?;
+        let (start, end) = packet.message.unwrap_or((range.data, range.end));
         let (bytes, _) = block(space, packet.region)?;
-        let mut copy = bytes.copy(range.data, range.end.checked_sub(range.data)?)?;
+        let mut copy = bytes.copy(start, end.checked_sub(start)?)?;
         copy.extend_from_slice(&packet.frags);
         Some(copy)
     }

@@ -18,13 +18,13 @@ mod net;
 mod output;
 pub(super) mod packet;
 mod per_cpu;
+mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
 mod sequence;
 mod show;
 pub(super) mod skb;
-mod socket;
 mod sockmap;
 mod stack;
 mod storage;
@@ -33,6 +33,7 @@ mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
+mod tracing;
 mod user_ringbuf;
 mod xdp;
 
@@ -126,9 +127,9 @@ mod tests {
     #[test]
     fn a_helper_without_a_body_says_so_by_name() {
         let mut bench = Bench::new();
-        let problem = bench.call(id::fib_lookup, []).unwrap_err();
-        assert_eq!(problem, HelperProblem::Missing("fib_lookup"));
-        assert!(problem.to_string().contains("mock_helper(\"fib_lookup\""));
+        let problem = bench.call(id::rc_repeat, []).unwrap_err();
+        assert_eq!(problem, HelperProblem::Missing("rc_repeat"));
+        assert!(problem.to_string().contains("mock_helper(\"rc_repeat\""));
         assert_eq!(bench.call(HelperId(212), []), Err(HelperProblem::Unknown));
         assert_eq!(bench.call(HelperId(0), []), Err(HelperProblem::Unknown));
         assert_eq!(

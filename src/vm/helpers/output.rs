@@ -339,7 +339,7 @@ mod tests {
         let placed = event
             .place(ProgType::Xdp, &mut bench.machine.space)
             .unwrap();
-        bench.machine.enter(ProgType::Xdp, placed);
+        bench.machine.enter(ProgType::Xdp, placed).unwrap();
         let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 4);
         let data = bench.memory(&[0xff; 2]);
         let flags = 3 << 32 | CURRENT_CPU;

@@ -20,6 +20,8 @@ pub(in crate::vm) struct Packet<'a> {
     region: Address,
     /// Where its headers begin, for an `sk_buff`.
     pub headers: Option<Headers>,
+    /// Where a message lies of which the program sees a part.
+    message: Option<(usize, usize)>,
     /// What the kernel knows beside the context.
     pub kern: &'a mut Kern,
 }
@@ -45,6 +47,7 @@ pub(in crate::vm) fn at<'a>(
             block,
             region: packet.region,
             headers: packet.headers,
+            message: packet.message,
             frags: &mut packet.frags,
             kern: &mut current.placed.kern,
         })
@@ -112,6 +115,12 @@ impl Packet<'_> {
     /// The block's size: the farthest that the end can move to.
     pub fn block_len(&self) -> usize {
         self.block.len()
+    }
+
+    /// From where to where the whole of it lies in its block, also what the program does
+    /// not see.
+    pub fn message(&self) -> (usize, usize) {
+        self.message.unwrap_or((self.range.data, self.range.end))
     }
 
     /// Copies out bytes of the packet; `None` where it has none there.

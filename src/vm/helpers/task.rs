@@ -100,16 +100,6 @@ pub(super) fn send_signal(call: &mut Call<'_>) -> Result {
     Ok(0)
 }
 
-/// The address of the traced function, which the mocked world does not know.
-pub(super) fn get_func_ip(_call: &mut Call<'_>) -> Result {
-    Ok(0)
-}
-
-/// The cookie of an attachment that was made without one.
-pub(super) fn get_attach_cookie(_call: &mut Call<'_>) -> Result {
-    Ok(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::Bench;

@@ -51,7 +51,7 @@ impl Bench {
     pub fn on(prog_type: ProgType, event: &Event) -> Self {
         let mut bench = Self::new();
         let placed = event.place(prog_type, &mut bench.machine.space).unwrap();
-        bench.machine.enter(prog_type, placed);
+        bench.machine.enter(prog_type, placed).unwrap();
         bench
     }
 

@@ -9,32 +9,30 @@ use super::super::memory::AccessKind;
 use super::super::outcome::Output;
 use super::active::{Injected, InjectionHandle};
 use super::cause::{usual_errno, writes_records};
+use super::fails::Fails;
 use super::injection::Target;
-use crate::spec::helpers::{self, Arg, ArgKind, Caller, Detail, Prototype, RetKind, TypeFlags};
+use crate::spec::helpers::{self, Arg, ArgKind, Caller, Detail, Prototype, TypeFlags};
+use crate::spec::kfuncs::{KfuncId, Parameter, ParameterKind};
 use crate::spec::limits;
 use crate::util::{Errno, HelperId};
 
 /// A call of a function, as far as injections look at it.
-pub(in crate::vm) struct Site<'a> {
-    /// The function's name, without `bpf_`.
-    pub name: &'a str,
+struct Site<'a> {
+    /// The function's name.
+    function: &'a str,
     /// The map that the call is about.
-    pub map: Option<MapHandle>,
+    map: Option<MapHandle>,
     /// How it tells that it failed.
-    pub fails: Fails,
+    fails: Fails,
     /// Memory that it fills: the argument that points to it, and its bytes.
-    pub fills: SmallVec<[(usize, usize); 2]>,
+    fills: SmallVec<[(usize, usize); 2]>,
 }
 
-/// How a function tells that it failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::vm) enum Fails {
-    /// By a negative errno.
-    Errno,
-    /// By null.
-    Null,
-    /// By nothing.
-    Never,
+impl Site<'_> {
+    /// The name as the tables have it.
+    fn name(&self) -> &str {
+        self.function.strip_prefix("bpf_").unwrap_or(self.function)
+    }
 }
 
 /// Whether a call of a helper is to fail now: r0 then.
@@ -58,15 +56,44 @@ pub(in crate::vm) fn fail_helper(
     };
     let map = map_argument(prototype).and_then(|n| call.map_handle(n).ok());
     let site = Site {
-        name: row.name,
+        function: &format!("bpf_{}", row.name),
         map,
-        fails: match prototype.ret.kind {
-            RetKind::Integer => Fails::Errno,
-            RetKind::Void => Fails::Never,
-            _ if prototype.ret.nullable() => Fails::Null,
-            _ => Fails::Never,
-        },
+        fails: Fails::of_helper(prototype.ret),
         fills: filled(prototype, map, call),
+    };
+    fail(&site, call)
+}
+
+/// Whether a call of a kernel function is to fail now: r0 then.
+///
+/// # Errors
+/// [`HelperProblem`] where an argument is not what the function fills.
+#[cold]
+pub(in crate::vm) fn fail_kfunc(
+    kfunc: KfuncId,
+    call: &mut Call<'_>,
+) -> Result<Option<u64>, HelperProblem> {
+    let row = kfunc.row();
+    let parameters = row.parameters();
+    let is_map = |parameter: &Parameter| parameter.kind == ParameterKind::Map;
+    let map = parameters.iter().position(is_map);
+    let fills = parameters
+        .iter()
+        .zip(1usize..)
+        .filter_map(|(parameter, n)| {
+            let len = match parameter.kind {
+                ParameterKind::Dynptr if parameter.uninit => limits::DYNPTR_SIZE as usize,
+                // So the kernel calls what it copies to.
+                ParameterKind::Memory if parameter.name == "dst" => call.size(n + 1),
+                _ => return None,
+            };
+            Some((n, len))
+        });
+    let site = Site {
+        function: row.name,
+        map: map.and_then(|at| call.map_handle(at + 1).ok()),
+        fails: Fails::of_kfunc(row),
+        fills: fills.collect(),
     };
     fail(&site, call)
 }
@@ -76,10 +103,7 @@ pub(in crate::vm) fn fail_helper(
 ///
 /// # Errors
 /// [`HelperProblem`] where an argument is not what the function fills.
-pub(in crate::vm) fn fail(
-    site: &Site<'_>,
-    call: &mut Call<'_>,
-) -> Result<Option<u64>, HelperProblem> {
+fn fail(site: &Site<'_>, call: &mut Call<'_>) -> Result<Option<u64>, HelperProblem> {
     if site.fails == Fails::Never {
         return Ok(None);
     }
@@ -95,13 +119,13 @@ pub(in crate::vm) fn fail(
     }
     let map = site.map.and_then(|map| call.machine.map(map));
     let map = map.map(|map| map.def().name.clone());
-    if writes_records(site.name)
+    if writes_records(site.name())
         && let Some(map) = map.clone()
     {
         call.machine.output(Output::Lost { map, error: errno });
     }
     call.machine.injections.note(Injected {
-        function: format!("bpf_{}", site.name),
+        function: site.function.to_owned(),
         map,
         call: number,
         errno: (site.fails == Fails::Errno).then_some(errno),
@@ -125,10 +149,10 @@ fn chosen(site: &Site<'_>, call: &Call<'_>) -> Option<(u64, Errno)> {
             return None;
         }
         match &injection.target {
-            Target::Function(name) => (name == site.name).then(|| usual_errno(name)),
+            Target::Function(name) => (name == site.name()).then(|| usual_errno(name)),
             Target::Cause(cause) => {
                 let kind = def.map(|def| (def.map_type, def.flags));
-                cause.errno_of(site.name, kind, &call.args)
+                cause.errno_of(site.name(), kind, &call.args)
             }
         }
     };

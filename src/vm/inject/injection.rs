@@ -4,8 +4,10 @@ use std::ops::RangeInclusive;
 
 use super::cause::Cause;
 use super::error::InjectError;
+use super::fails::Fails;
 use super::schedule::Schedule;
-use crate::spec::helpers::{RetKind, helper_by_name};
+use crate::spec::helpers::helper_by_name;
+use crate::spec::kfuncs::{self, KfuncId};
 use crate::util::Errno;
 
 /// Calls that are to fail, and how.
@@ -135,31 +137,31 @@ impl Injection {
         self
     }
 
-    /// Whether there are calls that can fail like this. `is_kfunc` tells whether a kernel
-    /// function has a name, without `bpf_`.
+    /// Whether there are calls that can fail like this.
     ///
     /// # Errors
     /// [`InjectError::Unknown`] and [`InjectError::CannotFail`].
-    pub fn check(&self, is_kfunc: impl FnOnce(&str) -> bool) -> Result<(), InjectError> {
+    pub fn check(&self) -> Result<(), InjectError> {
         let Target::Function(name) = &self.target else {
             return Ok(());
         };
-        let Some(helper) = helper_by_name(name) else {
-            let known = is_kfunc(name);
-            return known
-                .then_some(())
-                .ok_or_else(|| InjectError::Unknown(name.clone()));
+        let can_fail = match (helper_by_name(name), kfunc(name)) {
+            (Some(helper), _) => {
+                let mut returned = helper.prototypes.iter().map(|prototype| prototype.ret);
+                returned.any(|ret| Fails::of_helper(ret) != Fails::Never)
+            }
+            (None, Some(kfunc)) => Fails::of_kfunc(kfunc.row()) != Fails::Never,
+            (None, None) => return Err(InjectError::Unknown(name.clone())),
         };
-        let fails = |ret: &crate::spec::helpers::Ret| match ret.kind {
-            RetKind::Integer => true,
-            RetKind::Void => false,
-            _ => ret.nullable(),
-        };
-        let can_fail = helper.prototypes.iter().any(|proto| fails(&proto.ret));
         can_fail
             .then_some(())
             .ok_or_else(|| InjectError::CannotFail(name.clone()))
     }
+}
+
+/// A kernel function by its name without `bpf_`; some have none.
+fn kfunc(name: &str) -> Option<KfuncId> {
+    kfuncs::by_name(&format!("bpf_{name}")).or_else(|| kfuncs::by_name(name))
 }
 
 #[cfg(test)]
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_can_not_fail_is_refused() {
-        let check = |name| Injection::call(name).check(|name| name == "obj_new_impl");
+        let check = |name| Injection::call(name).check();
         assert_eq!(check("bpf_map_update_elem"), Ok(()));
         assert_eq!(check("map_lookup_elem"), Ok(()));
         assert_eq!(check("bpf_obj_new_impl"), Ok(()));
@@ -177,6 +179,11 @@ mod tests {
         let unknown = check("bpf_map_updat_elem").unwrap_err();
         assert_eq!(unknown, InjectError::Unknown("map_updat_elem".into()));
         assert!(check("bpf_get_current_task_btf").is_err());
-        assert_eq!(Injection::allocation().check(|_| false), Ok(()));
+        assert_eq!(
+            check("bpf_iter_bits_new").unwrap_err().to_string(),
+            "'iter_bits_new' can't fail: it has no result that says so; mock it to return another one"
+        );
+        assert!(check("bpf_task_release").is_err());
+        assert_eq!(Injection::allocation().check(), Ok(()));
     }
 }

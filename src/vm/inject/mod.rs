@@ -15,6 +15,7 @@ mod active;
 mod apply;
 mod cause;
 mod error;
+mod fails;
 mod injection;
 mod schedule;
 #[cfg(test)]
@@ -22,7 +23,7 @@ mod tests;
 mod text;
 
 pub use active::{Injected, InjectionHandle, Injections};
-pub(super) use apply::fail_helper;
+pub(super) use apply::{fail_helper, fail_kfunc};
 pub use cause::Cause;
 pub use error::InjectError;
 pub use injection::{Injection, Target};

@@ -6,6 +6,7 @@ use super::{Cause, Injection};
 use crate::spec::helpers::id;
 use crate::spec::{MapType, UpdateFlags};
 use crate::util::{Errno, HelperId};
+use crate::vm::kfuncs::{self, Callee};
 use crate::vm::maps::Kind;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
@@ -158,4 +159,21 @@ fn a_mock_is_not_reached_and_reaches_the_helper() {
     let returned: Vec<_> = (0..3).map(|_| bench.ok(id::ktime_get_ns, [])).collect();
     assert_eq!(returned[0], returned[2]);
     assert_eq!(returned[1], Errno::EINVAL.to_ret());
+}
+
+#[test]
+fn kernel_functions_fail_too() {
+    let mut bench = Bench::new();
+    bench.machine.injections.add(Injection::allocation().nth(1));
+    let strings = bench.machine.injections.add(Injection::probe_read());
+    let mask = Callee::new("bpf_cpumask_create", 8);
+    assert_eq!(bench.body(|call| kfuncs::call(&mask, call), []), Ok(0));
+    let made = bench.body(|call| kfuncs::call(&mask, call), []);
+    assert_ne!(made, Ok(0), "only the first fails");
+    let to = bench.memory(&[0xee; 8]);
+    let copy = Callee::new("bpf_copy_from_user_str", 4);
+    let r0 = bench.body(|call| kfuncs::call(&copy, call), [to, 4, to, 0]);
+    assert_eq!(r0, Ok(Errno::EFAULT.to_ret() & u64::from(u32::MAX)));
+    assert_eq!(bench.bytes(to, 8), [0, 0, 0, 0, 0xee, 0xee, 0xee, 0xee]);
+    assert_eq!(strings.count(), 1);
 }

@@ -140,6 +140,17 @@ impl KernelMemory {
         there.from_address(address).cast(type_name)
     }
 
+    /// The live objects of this struct, in the order in which they were made.
+    #[must_use]
+    pub fn objects_of(&self, name: &str) -> Vec<KernelObject> {
+        let is_one = |block: &Arc<Block>| {
+            let ty = block.ty();
+            ty.and_then(|ty| Some(ty.btf.resolve(ty.id).ok()?.name() == name)) == Some(true)
+        };
+        let live = self.heap.blocks.live().into_iter().filter(is_one);
+        live.map(|block| self.object(block)).collect()
+    }
+
     /// Whether an address is that of a live object of this struct, or of the beginning
     /// of one: what a helper wants to know of an argument. None where an object is there
     /// whose type is not known.

@@ -3,9 +3,8 @@
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
-use super::fields::{Field, FieldKind};
-use super::object::{allocate, drop_object};
-use crate::btf::Kind;
+use super::object::{Maker, New, allocate, give_back, share};
+use crate::btf::{FieldKind, Kind, SpecialField};
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
@@ -69,28 +68,27 @@ pub(super) fn create(call: &mut Call<'_>) -> Result {
         btf.size_of(found.id()).ok()
     });
     let size = size.unwrap_or(DEFAULT_SIZE);
-    let count = Field {
+    let count = SpecialField {
         kind: FieldKind::Refcount,
-        offset: size,
+        off: size,
+        size: 4,
     };
-    let fields = [count].into();
-    allocate(
-        call.machine,
-        "bpf_cpumask",
-        size as usize + 8,
-        fields,
-        false,
-    )
+    let new = New {
+        name: "bpf_cpumask",
+        size: size as usize + 8,
+        fields: [count].into_iter().collect(),
+        ty: None,
+        maker: Maker::Cpumask,
+    };
+    allocate(call.machine, new)
 }
 
 pub(super) fn acquire(call: &mut Call<'_>) -> Result {
-    super::object::refcount_acquire(call)
+    share(call, Maker::Cpumask)
 }
 
 pub(super) fn release(call: &mut Call<'_>) -> Result {
-    let at = call.arg(1);
-    call.machine.release(1, at)?;
-    drop_object(call.machine, at).map(|_| 0)
+    give_back(call, Maker::Cpumask)
 }
 
 pub(super) fn first(call: &mut Call<'_>) -> Result {

@@ -5,7 +5,7 @@ use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::super::machine::Machine;
 use super::super::memory::{Address, Body, Region};
-use super::fields::FieldKind;
+use crate::btf::FieldKind;
 
 /// A word of a graph.
 pub(super) fn load(machine: &Machine, at: u64) -> Result<u64, HelperProblem> {
@@ -45,6 +45,10 @@ pub(super) fn root(call: &Call<'_>, what: &'static str) -> Result<u64, HelperPro
 
 /// Whether two addresses lie in one value of a map, or in one object.
 fn are_together(machine: &Machine, a: u64, b: u64) -> bool {
+    let object = |register| machine.kfuncs.objects.at(register).map(|(start, _)| start);
+    if let Some(first) = object(a) {
+        return Some(first) == object(b);
+    }
     let place = |register| {
         let address = Address::from_register(register)?;
         let element = match &machine.space.region(address)?.body {
@@ -71,7 +75,7 @@ pub(super) fn object_of(
     let object = found.filter(|(start, object)| {
         let offset = node - start;
         let mut nodes = object.fields.iter().filter(|field| field.kind == kind);
-        nodes.any(|field| u64::from(field.offset) == offset)
+        nodes.any(|field| u64::from(field.off) == offset)
     });
     object
         .map(|(start, _)| start)

@@ -1,8 +1,6 @@
 //! What a program that runs has to give back before it ends. The verifier lets no program
 //! pass that forgets any of it; here it is kept track of.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
 use super::super::machine::Machine;
@@ -129,9 +127,4 @@ impl Machine {
             let _ = super::object::drop_object(self, object);
         }
     }
-}
-
-/// The name of a region for an object of a type.
-pub(super) fn object_name(ty: &str) -> Arc<str> {
-    format!("object of type {ty}").into()
 }

@@ -9,8 +9,8 @@
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::super::machine::Machine;
-use super::fields::FieldKind;
 use super::graph::{broken, load, object_of, root, store, take_in};
+use crate::btf::FieldKind;
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;

@@ -8,15 +8,18 @@
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
 mod callee;
+mod cgroup;
+mod context;
 mod cpumask;
 mod critical;
 mod dynptr;
 mod dynptr_probe;
 mod exception;
-mod fields;
 mod graph;
 mod held;
 mod iterator;
+mod kernel;
+mod kernel_iterator;
 mod list;
 mod lock;
 mod map;
@@ -25,18 +28,20 @@ mod rbtree;
 mod red_black;
 mod state;
 mod string;
+mod task;
 mod user;
 mod work;
+mod xdp;
 
 use std::sync::PoisonError;
 
 use super::fault::HelperProblem;
 use super::helpers::{Body, Call};
+use super::inject;
 use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
 
 pub use callee::Callee;
-pub use fields::{Field, FieldKind, fields};
-pub use object::{drop_object, free_fields};
+pub use object::{drop_object, free_fields, percpu_part};
 pub(super) use state::State;
 
 /// The body that a path of the table names.
@@ -73,6 +78,12 @@ pub fn body(kfunc: KfuncId) -> Option<Body> {
 /// # Errors
 /// [`HelperProblem`] when there is no body or an argument is not what it should be.
 pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> {
+    if !call.machine.injections.is_empty()
+        && let Some(id) = callee.id()
+        && let Some(r0) = inject::fail_kfunc(id, call)?
+    {
+        return Ok(callee.cut(r0));
+    }
     // Out of the table while it runs, as for helpers.
     if let Some(mock) = call.machine.kfuncs.mocks.remove(callee.name()) {
         let result = mock.lock().unwrap_or_else(PoisonError::into_inner)(call);

@@ -17,7 +17,7 @@ pub(in crate::vm) struct State {
     pub(super) held: Held,
     /// What those hold in whose middle it runs.
     outer: Vec<Held>,
-    /// What programs allocated.
+    /// What programs on all CPUs allocated.
     pub(super) objects: Objects,
     /// The CPU that `bpf_cpumask_any_distribute` gave last.
     pub(super) distributed: u32,
@@ -28,6 +28,7 @@ impl State {
     pub(in crate::vm) fn fork(&self) -> Self {
         Self {
             mocks: self.mocks.clone(),
+            objects: self.objects.clone(),
             ..Self::default()
         }
     }

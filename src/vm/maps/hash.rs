@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::memory::Slab;
 use super::Map;
 use super::base::{Base, Mode};
+use super::batch::{Bucket, Reading};
 use super::index::{Index, Locked, Number, Position};
 use super::values::Values;
 use crate::program::MapDef;
@@ -152,6 +153,21 @@ impl Hash {
         Ok(())
     }
 
+    /// A value as user space reads it.
+    fn copy(&self, slot: u32, lock: bool) -> Result<Vec<u8>, Errno> {
+        match lock {
+            true => self.values.read_locked(slot as usize),
+            false => self.values.read(slot as usize),
+        }
+    }
+
+    /// Removes a key, under the lock; `ENOENT` where it is not there.
+    fn remove(&self, index: &mut Locked<'_>, key: &[u8]) -> Result<(), Errno> {
+        let at = self.locate(index, key);
+        self.kill(index.remove(at).ok_or(Errno::ENOENT)?);
+        Ok(())
+    }
+
     /// An element is gone: its special fields are freed, what else it held can still be
     /// read.
     fn kill(&self, slot: u32) {
@@ -201,11 +217,7 @@ impl Map for Hash {
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         self.base.check_key(key).map_err(|_| Errno::ENOENT)?;
-        let mut index = self.index.lock();
-        let at = self.locate(&index, key);
-        let slot = index.remove(at).ok_or(Errno::ENOENT)?;
-        self.kill(slot);
-        Ok(())
+        self.remove(&mut self.index.lock(), key)
     }
 
     /// Under the lock: the slot stays the key's while its value is copied.
@@ -215,10 +227,48 @@ impl Map for Hash {
         self.values.read(slot as usize)
     }
 
+    fn sys_lookup_and_delete(&self, key: &[u8], lock: bool) -> Result<Vec<u8>, Errno> {
+        let mut index = self.index.lock();
+        let slot = self.locate(&index, key).slot.ok_or(Errno::ENOENT)?;
+        let value = self.copy(slot, lock)?;
+        self.remove(&mut index, key)?;
+        Ok(value)
+    }
+
+    fn sys_bucket(
+        &self,
+        bucket: u32,
+        most: u32,
+        reading: Reading,
+    ) -> Result<Option<Bucket>, Errno> {
+        let mut index = self.index.lock();
+        let Some(slots) = index.bucket(bucket as usize) else {
+            return Ok(None);
+        };
+        let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        if count > most {
+            return Err(Errno::ENOSPC);
+        }
+        let mut found = Bucket {
+            count,
+            ..Bucket::default()
+        };
+        for slot in slots {
+            let key = self.values.slab().key(slot as usize);
+            let key = key.ok_or(Errno::ENOENT)?;
+            found.values.extend(self.copy(slot, reading.lock)?);
+            if reading.delete {
+                self.remove(&mut index, &key)?;
+            }
+            found.keys.extend(key);
+        }
+        Ok(Some(found))
+    }
+
     fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         let index = self.index.lock();
         let slot = self.locate(&index, key).slot.ok_or(Errno::ENOENT)?;
-        self.values.read_locked(slot as usize)
+        self.copy(slot, true)
     }
 
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {

@@ -240,6 +240,18 @@ impl Locked<'_> {
         }
     }
 
+    /// The slots of a bucket, the newest first; `None` past the last bucket.
+    pub(super) fn bucket(&self, bucket: usize) -> Option<Vec<u32>> {
+        self.index.buckets.word(bucket)?;
+        let mut slots = Vec::new();
+        let mut at = self.first(bucket);
+        while let Some(slot) = at.checked_sub(1) {
+            slots.push(slot);
+            at = self.index.next(slot);
+        }
+        Some(slots)
+    }
+
     /// The first link of a bucket's chain.
     fn first(&self, bucket: usize) -> u32 {
         let word = self.index.buckets.word(bucket);

@@ -10,6 +10,7 @@
 mod arena;
 mod array;
 mod base;
+mod batch;
 mod bloom;
 mod cgroup_storage;
 mod cgroups;
@@ -49,6 +50,7 @@ use crate::util::Errno;
 
 pub use arena::Arena;
 pub use base::Base;
+pub use batch::{Batch, Bucket, Reading};
 pub use bloom::Bloom;
 pub use cgroup_storage::CgroupStorage;
 pub use cgroups::CgroupArray;
@@ -135,6 +137,29 @@ pub trait Map: Send + Sync + fmt::Debug {
     /// As of [`sys_lookup`](Self::sys_lookup), `EDEADLK` where the lock stays held.
     fn sys_lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.sys_lookup(key)
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`, rights aside: use `take` of `dyn Map`, which
+    /// asks only kinds of hashes. With `lock` the value's lock is held meanwhile.
+    ///
+    /// # Errors
+    /// As of [`sys_lookup`](Self::sys_lookup).
+    fn sys_lookup_and_delete(&self, _key: &[u8], _lock: bool) -> Result<Vec<u8>, Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// The elements of a hash's bucket, read (and removed) at one moment; `None` past
+    /// the last bucket. For `read_batch` and `take_batch` of `dyn Map`.
+    ///
+    /// # Errors
+    /// `ENOSPC` where there are more than `most`.
+    fn sys_bucket(
+        &self,
+        _bucket: u32,
+        _most: u32,
+        _reading: Reading,
+    ) -> Result<Option<Bucket>, Errno> {
+        Ok(None)
     }
 
     /// `BPF_MAP_UPDATE_ELEM`, rights aside: use `write` of `dyn Map`.

@@ -316,6 +316,15 @@ impl KernelBlocks {
         (inside && block.is_live()).then(|| block.clone())
     }
 
+    /// The live objects, by rising address: those of an area in the order in which they
+    /// were made.
+    #[must_use]
+    pub fn live(&self) -> Vec<Arc<Block>> {
+        let blocks = self.read();
+        let live = blocks.by_address.values().filter(|block| block.is_live());
+        live.cloned().collect()
+    }
+
     /// Ends an object's life: from now on nothing is at its addresses, which no other
     /// object gets. False where it has none.
     pub fn free(&self, block: &Block) -> bool {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::pages::Pages;
 use super::shared::SharedBytes;
 use super::slab::Slab;
+use crate::spec::ContextKind;
 
 /// What a program may do with a region's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,9 @@ pub struct Region {
     /// Bytes at the start that the program must not touch (a tracepoint context
     /// holds the registers' pointer in the first 8).
     pub hidden: u32,
+    /// Which context it is, where the kernel makes more of accesses to some fields than
+    /// their bytes say ([`loaded_as`](crate::spec::context::loaded_as)).
+    pub context: Option<ContextKind>,
     /// Fields that load as pointers.
     pub pointers: SmallVec<[PointerField; 4]>,
     /// Whether each access is judged, even one that was proved to be in bounds: the
@@ -112,6 +116,7 @@ impl Region {
             rights: Rights::ReadWrite,
             body,
             hidden: 0,
+            context: None,
             pointers: SmallVec::new(),
             judged: false,
         }
@@ -130,6 +135,15 @@ impl Region {
     #[must_use]
     pub fn with_rights(self, rights: Rights) -> Self {
         Self { rights, ..self }
+    }
+
+    /// The same as a context of this kind.
+    #[must_use]
+    pub fn as_context(self, kind: ContextKind) -> Self {
+        Self {
+            context: Some(kind),
+            ..self
+        }
     }
 
     /// The same with its first bytes out of reach.

@@ -10,6 +10,8 @@ use super::fault::{AccessFault, AccessKind, Pointer, Problem};
 use super::kernel::KernelBlocks;
 use super::region::{Body, Region, Rights};
 use super::shared::SharedBytes;
+use crate::spec::ContextKind;
+use crate::spec::context;
 
 /// All live regions of a machine.
 ///
@@ -409,6 +411,7 @@ impl Space {
     /// # Errors
     /// [`AccessFault`] as of [`check`](Self::check).
     pub fn load(&self, value: u64, size: usize) -> Result<u64, AccessFault> {
+        let (value, size) = self.loaded_as(value, size);
         let load = |bytes: &SharedBytes, at| bytes.load(at, size);
         let loaded = self.reach(value, size, AccessKind::Read, Problem::Bounds, load)?;
         if let Some(address) = Address::from_register(value)
@@ -424,11 +427,41 @@ impl Space {
         Ok(loaded)
     }
 
+    /// The context that an address lies in, and where in it, if it is one of those with
+    /// rules of their own.
+    fn context_at(&self, value: u64) -> Option<(ContextKind, u32)> {
+        let address = Address::from_register(value)?;
+        let kind = self.region(address)?.context?;
+        Some((kind, u32::try_from(address.offset()).ok()?))
+    }
+
+    /// The load that one of a part of a context's field becomes.
+    fn loaded_as(&self, value: u64, size: usize) -> (u64, usize) {
+        let (Some((kind, offset)), Ok(bytes)) = (self.context_at(value), u32::try_from(size))
+        else {
+            return (value, size);
+        };
+        let (from, bytes) = context::loaded_as(kind, offset, bytes);
+        let back = u64::from(offset).saturating_sub(from.into());
+        (value.wrapping_sub(back), bytes as usize)
+    }
+
+    /// What is left of a number that is stored in a context; `None` for nothing.
+    fn stored_as(&self, value: u64, number: u64) -> Option<u64> {
+        match self.context_at(value) {
+            Some((kind, offset)) => context::stored_as(kind, offset, number),
+            None => Some(number),
+        }
+    }
+
     /// Stores the low `size` bytes of `number`.
     ///
     /// # Errors
     /// [`AccessFault`] as of [`check`](Self::check).
     pub fn store(&self, value: u64, size: usize, number: u64) -> Result<(), AccessFault> {
+        let Some(number) = self.stored_as(value, number) else {
+            return Ok(());
+        };
         let store = |bytes: &SharedBytes, at| bytes.store(at, size, number);
         self.reach(value, size, AccessKind::Write, Problem::Bounds, store)
     }

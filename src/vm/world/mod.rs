@@ -90,6 +90,11 @@ impl World {
         &mut self.task
     }
 
+    /// The same, to be looked at.
+    pub(super) const fn task_now(&self) -> &Task {
+        &self.task
+    }
+
     /// Another task, a child of init's like the first one, to be
     /// [run](Self::run_task) or to be pointed to.
     ///
@@ -334,6 +339,11 @@ impl World {
     /// Devices, routes, neighbours and sockets.
     pub fn net(&mut self) -> &mut Net {
         &mut self.net
+    }
+
+    /// The sockets of the network.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.net.sockets()
     }
 
     /// Puts a NUL-terminated string into user memory and returns its address.

@@ -41,7 +41,7 @@ mod room {
 }
 
 /// Zero, or the errno that stopped it.
-type Done = Result<(), Errno>;
+pub type Done = Result<(), Errno>;
 
 /// What a helper returns for that; the packet is as far as it came in either case.
 fn returned(skb: Skb<'_>, done: Done) -> Returned {
@@ -55,7 +55,7 @@ fn returned(skb: Skb<'_>, done: Done) -> Returned {
 
 /// Makes room for a header `off` bytes into the packet, its bytes zero
 /// (`bpf_skb_net_hdr_push`).
-fn push_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
+pub fn push_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
     if !skb.push(len) {
         return Err(Errno::ENOMEM);
     }
@@ -66,7 +66,7 @@ fn push_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
 }
 
 /// Takes `len` bytes from the packet, `off` bytes into it (`bpf_skb_net_hdr_pop`).
-fn pop_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
+pub fn pop_header(skb: &mut Skb<'_>, off: usize, len: usize) -> Done {
     if off + len > skb.len() {
         return Err(Errno::ENOMEM);
     }

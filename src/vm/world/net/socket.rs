@@ -110,6 +110,7 @@ pub struct Socket {
     pub(in crate::vm) netns: Option<i32>,
     pub(in crate::vm) reuses_port: bool,
     pub(in crate::vm) callback_flags: u32,
+    pub(in crate::vm) object: Option<u64>,
     /// `struct bpf_tcp_sock`, in the host's byte order.
     pub(in crate::vm) tcp: Vec<u8>,
     /// Options by level and name.
@@ -137,6 +138,7 @@ impl Socket {
             netns: None,
             reuses_port: false,
             callback_flags: 0,
+            object: None,
             tcp: vec![0; tcp_layout().size as usize],
             options: BTreeMap::new(),
         }
@@ -292,6 +294,13 @@ impl Socket {
         Ok(self)
     }
 
+    /// Says where in kernel memory its `struct tcp_sock` (or `udp6_sock`, `unix_sock`, …)
+    /// is, which `bpf_skc_to_tcp_sock` and its siblings give.
+    pub fn kernel_object(&mut self, address: u64) -> &mut Self {
+        self.object = Some(address);
+        self
+    }
+
     /// Sets an option as `setsockopt` of user space would, without a check.
     pub fn option(&mut self, level: i32, name: i32, value: impl Into<Vec<u8>>) -> &mut Self {
         self.options.insert((level, name), value.into());
@@ -345,6 +354,21 @@ impl Socket {
         self.state == SocketState::Listen as u32
     }
 
+    /// Whether packets can find it (`!sk_unhashed`).
+    pub(in crate::vm) const fn is_hashed(&self) -> bool {
+        self.protocol != TCP || self.state != SocketState::Close as u32
+    }
+
+    /// Whether it waits for whoever comes: a TCP socket that listens, a UDP socket that is
+    /// not connected, or one of another protocol.
+    pub(in crate::vm) const fn waits(&self) -> bool {
+        match self.protocol {
+            TCP => self.is_listener(),
+            UDP => self.state == SocketState::Close as u32,
+            _ => true,
+        }
+    }
+
     /// Whether it takes packets for this address and port from that one, and how well it
     /// fits: a connection fits best, then its own address, then the device.
     pub(super) fn score(&self, to: SocketAddr, from: SocketAddr, device: u32) -> Option<u32> {
@@ -366,8 +390,8 @@ impl Socket {
             own if own == device => 1,
             _ => return None,
         };
-        let closed = self.protocol == TCP && self.state == SocketState::Close as u32;
-        (!closed).then_some(connected + 2 * u32::from(!wildcard) + by_device)
+        self.is_hashed()
+            .then_some(connected + 2 * u32::from(!wildcard) + by_device)
     }
 
     /// `struct bpf_sock`, in the host's byte order.

@@ -1,0 +1,553 @@
+//! Packets put together layer by layer; lengths and checksums are filled in.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use etherparse::{
+    ArpEthIpv4Packet, ArpOperation, EtherType, Ethernet2Header, IcmpEchoHeader, Icmpv4Header,
+    Icmpv4Type, Icmpv6Header, Icmpv6Type, IpDscp, IpEcn, IpNumber, Ipv4Header, Ipv6FlowLabel,
+    Ipv6Header, TcpHeader, UdpHeader,
+};
+
+use super::error::EventError;
+use super::event::Event;
+
+/// A packet under construction, from the Ethernet header on.
+///
+/// What is wrong on the way is told by [`build`](Self::build).
+///
+/// ```
+/// use bpflab::vm::events::Packet;
+///
+/// let bytes = Packet::ethernet()
+///     .vlan(5)
+///     .ipv4("10.0.0.1", "10.0.0.2")
+///     .tcp(49152, 80)
+///     .payload(b"GET / HTTP/1.0\r\n\r\n")
+///     .build()?;
+/// assert_eq!(bytes[12..14], [0x81, 0]);
+/// assert_eq!(bytes[18..20], [0x45, 0]);
+/// assert_eq!(bytes.len(), 14 + 4 + 20 + 20 + 18);
+/// # Ok::<(), bpflab::vm::events::EventError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Packet {
+    source: [u8; 6],
+    destination: [u8; 6],
+    /// Protocol and tag, outermost first.
+    vlans: Vec<(EtherType, u16)>,
+    network: Network,
+    transport: Transport,
+    ttl: u8,
+    tos: u8,
+    payload: Vec<u8>,
+    problem: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Network {
+    None(EtherType),
+    V4(Ipv4Addr, Ipv4Addr),
+    V6(Ipv6Addr, Ipv6Addr),
+    Arp(Box<ArpEthIpv4Packet>),
+}
+
+#[derive(Debug, Clone)]
+enum Transport {
+    /// Nothing that has a header: the payload is of this protocol.
+    None(u8),
+    Tcp(Box<TcpHeader>),
+    Udp(u16, u16),
+    /// An echo request, or the reply.
+    Echo(IcmpEchoHeader, bool),
+}
+
+impl Packet {
+    /// An Ethernet frame between two made-up devices: to `02:00:00:00:00:02`, from
+    /// `02:00:00:00:00:01`.
+    #[must_use]
+    pub const fn ethernet() -> Self {
+        Self {
+            source: [2, 0, 0, 0, 0, 1],
+            destination: [2, 0, 0, 0, 0, 2],
+            vlans: Vec::new(),
+            network: Network::None(EtherType(0x88b5)),
+            transport: Transport::None(NOTHING),
+            ttl: 64,
+            tos: 0,
+            payload: Vec::new(),
+            problem: None,
+        }
+    }
+
+    /// Sets the hardware addresses that it is from and to.
+    #[must_use]
+    pub const fn between(mut self, source: [u8; 6], destination: [u8; 6]) -> Self {
+        (self.source, self.destination) = (source, destination);
+        self
+    }
+
+    /// Adds a tag of a virtual LAN (802.1Q): number, and priority in the upper bits.
+    #[must_use]
+    pub fn vlan(mut self, tci: u16) -> Self {
+        self.vlans.push((EtherType::VLAN_TAGGED_FRAME, tci));
+        self
+    }
+
+    /// Adds a tag of a provider's virtual LAN (802.1ad).
+    #[must_use]
+    pub fn provider_vlan(mut self, tci: u16) -> Self {
+        self.vlans.push((EtherType::PROVIDER_BRIDGING, tci));
+        self
+    }
+
+    /// Sets the protocol behind the Ethernet header, where it is none of those that there
+    /// are methods for; 0x88b5, for experiments, unless it is set.
+    #[must_use]
+    pub fn ether_type(mut self, protocol: u16) -> Self {
+        self.network = Network::None(EtherType(protocol));
+        self
+    }
+
+    /// Notes the first thing that is wrong.
+    fn wrong(&mut self, problem: String) {
+        self.problem.get_or_insert(problem);
+    }
+
+    fn address<T: std::str::FromStr>(&mut self, text: &str, family: &str) -> Option<T> {
+        let parsed = text.parse().ok();
+        if parsed.is_none() {
+            self.wrong(format!("`{text}` is no {family} address"));
+        }
+        parsed
+    }
+
+    /// Puts an IPv4 header in, with the addresses that it is from and to.
+    #[must_use]
+    pub fn ipv4(mut self, source: &str, destination: &str) -> Self {
+        let ends = (
+            self.address(source, "IPv4"),
+            self.address(destination, "IPv4"),
+        );
+        if let (Some(source), Some(destination)) = ends {
+            self.network = Network::V4(source, destination);
+        }
+        self
+    }
+
+    /// Puts an IPv6 header in.
+    #[must_use]
+    pub fn ipv6(mut self, source: &str, destination: &str) -> Self {
+        let ends = (
+            self.address(source, "IPv6"),
+            self.address(destination, "IPv6"),
+        );
+        if let (Some(source), Some(destination)) = ends {
+            self.network = Network::V6(source, destination);
+        }
+        self
+    }
+
+    /// Sets the time to live, or hop limit; 64 unless it is set.
+    #[must_use]
+    pub const fn ttl(mut self, ttl: u8) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets the type of service, or traffic class: its last two bits are for congestion.
+    #[must_use]
+    pub const fn tos(mut self, tos: u8) -> Self {
+        self.tos = tos;
+        self
+    }
+
+    /// Asks who has an address, or answers if a hardware address is given.
+    #[must_use]
+    pub fn arp(mut self, sender: &str, target: &str, answer: Option<[u8; 6]>) -> Self {
+        let ends: (Option<Ipv4Addr>, Option<Ipv4Addr>) =
+            (self.address(sender, "IPv4"), self.address(target, "IPv4"));
+        if let (Some(sender), Some(target)) = ends {
+            self.network = Network::Arp(Box::new(ArpEthIpv4Packet {
+                operation: match answer {
+                    Some(_) => ArpOperation::REPLY,
+                    None => ArpOperation::REQUEST,
+                },
+                sender_mac: answer.unwrap_or(self.source),
+                sender_ipv4: sender.octets(),
+                target_mac: if answer.is_some() {
+                    self.destination
+                } else {
+                    [0; 6]
+                },
+                target_ipv4: target.octets(),
+            }));
+            if answer.is_none() {
+                self.destination = [0xff; 6];
+            }
+        }
+        self
+    }
+
+    /// Puts a TCP header in, with the ports that it is from and to: an acknowledgement
+    /// unless its [flags](Self::tcp_flags) are set, window 65,535.
+    #[must_use]
+    pub fn tcp(mut self, source: u16, destination: u16) -> Self {
+        let mut header = TcpHeader::new(source, destination, 1, u16::MAX);
+        header.ack = true;
+        header.acknowledgment_number = 1;
+        self.transport = Transport::Tcp(Box::new(header));
+        self
+    }
+
+    /// Changes the TCP header; `what` is what needs one.
+    fn with_tcp(mut self, what: &str, change: impl FnOnce(&mut TcpHeader)) -> Self {
+        match &mut self.transport {
+            Transport::Tcp(header) => change(header),
+            _ => self.wrong(format!("{what} are for TCP: call tcp() before")),
+        }
+        self
+    }
+
+    /// Sets the flags of the TCP header, by letter: `S`, `A`, `F`, `R`, `P`, `U`, `E`, `C`.
+    #[must_use]
+    pub fn tcp_flags(mut self, flags: &str) -> Self {
+        if let Some(unknown) = flags.chars().find(|flag| !"SAFRPUEC".contains(*flag)) {
+            self.wrong(format!(
+                "`{unknown}` is no TCP flag (S, A, F, R, P, U, E, C)"
+            ));
+        }
+        self.with_tcp("flags", |header| {
+            let has = |flag| flags.contains(flag);
+            header.syn = has('S');
+            header.ack = has('A');
+            header.fin = has('F');
+            header.rst = has('R');
+            header.psh = has('P');
+            header.urg = has('U');
+            header.ece = has('E');
+            header.cwr = has('C');
+        })
+    }
+
+    /// Sets sequence and acknowledgement number of the TCP header; 1 and 1 unless they are.
+    #[must_use]
+    pub fn tcp_numbers(self, sequence: u32, acknowledgement: u32) -> Self {
+        self.with_tcp("sequence numbers", |header| {
+            header.sequence_number = sequence;
+            header.acknowledgment_number = acknowledgement;
+        })
+    }
+
+    /// Sets the TCP options, in bytes; they are filled up to a multiple of four.
+    #[must_use]
+    pub fn tcp_options(self, options: &[u8]) -> Self {
+        let mut fits = true;
+        let mut packet = self.with_tcp("options", |header| {
+            fits = header.set_options_raw(options).is_ok();
+        });
+        if !fits {
+            packet.wrong(format!(
+                "TCP has room for 40 bytes of options, not {}",
+                options.len()
+            ));
+        }
+        packet
+    }
+
+    /// Puts a UDP header in, with the ports that it is from and to.
+    #[must_use]
+    pub fn udp(mut self, source: u16, destination: u16) -> Self {
+        self.transport = Transport::Udp(source, destination);
+        self
+    }
+
+    /// Puts an echo request in, of ICMP or ICMPv6.
+    #[must_use]
+    pub fn echo_request(mut self, id: u16, seq: u16) -> Self {
+        self.transport = Transport::Echo(IcmpEchoHeader { id, seq }, false);
+        self
+    }
+
+    /// Puts an echo reply in, of ICMP or ICMPv6.
+    #[must_use]
+    pub fn echo_reply(mut self, id: u16, seq: u16) -> Self {
+        self.transport = Transport::Echo(IcmpEchoHeader { id, seq }, true);
+        self
+    }
+
+    /// Sets the protocol behind the IP header, where it is none of those that there are
+    /// methods for.
+    #[must_use]
+    pub fn ip_protocol(mut self, protocol: u8) -> Self {
+        self.transport = Transport::None(protocol);
+        self
+    }
+
+    /// Sets what comes last.
+    #[must_use]
+    pub fn payload(mut self, payload: impl AsRef<[u8]>) -> Self {
+        self.payload = payload.as_ref().to_vec();
+        self
+    }
+
+    /// The packet's bytes.
+    ///
+    /// # Errors
+    /// [`EventError::Declaration`] for what was wrong first: text that is no address,
+    /// layers that don't fit, more bytes than a length can say.
+    pub fn build(&self) -> Result<Vec<u8>, EventError> {
+        let wrong = |problem: String| EventError::Declaration {
+            event: "packet".to_owned(),
+            problem,
+        };
+        match &self.problem {
+            Some(problem) => Err(wrong(problem.clone())),
+            None => self.bytes().map_err(wrong),
+        }
+    }
+
+    /// An event with this packet.
+    ///
+    /// # Errors
+    /// As of [`build`](Self::build).
+    pub fn event(&self) -> Result<Event, EventError> {
+        Ok(Event::packet(self.build()?))
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        let (inner, behind) = self.behind_link()?;
+        let types = self.vlans.iter().map(|(kind, _)| *kind).chain([inner]);
+        let mut types: Vec<_> = types.collect();
+        let outer = types.remove(0);
+        let mut bytes = Ethernet2Header {
+            source: self.source,
+            destination: self.destination,
+            ether_type: outer,
+        }
+        .to_bytes()
+        .to_vec();
+        for ((_, tci), covered) in self.vlans.iter().zip(types) {
+            bytes.extend(tci.to_be_bytes());
+            bytes.extend(covered.0.to_be_bytes());
+        }
+        bytes.extend(behind);
+        Ok(bytes)
+    }
+
+    /// What follows the Ethernet header and its tags, and its protocol.
+    fn behind_link(&self) -> Result<(EtherType, Vec<u8>), String> {
+        match &self.network {
+            Network::None(kind) => match self.transport {
+                Transport::None(NOTHING) => Ok((*kind, self.payload.clone())),
+                _ => Err("a transport header needs ipv4() or ipv6() before it".to_owned()),
+            },
+            Network::Arp(arp) => Ok((
+                EtherType::ARP,
+                [&arp.to_bytes()[..], &self.payload].concat(),
+            )),
+            Network::V4(source, destination) => self.behind_ipv4(*source, *destination),
+            Network::V6(source, destination) => self.behind_ipv6(*source, *destination),
+        }
+    }
+
+    fn behind_ipv4(
+        &self,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+    ) -> Result<(EtherType, Vec<u8>), String> {
+        let (protocol, transport) = self.behind_ip(source.into(), destination.into())?;
+        let len = transport.len() + self.payload.len();
+        let len = u16::try_from(len).map_err(|_| too_long(len))?;
+        let (source, destination) = (source.octets(), destination.octets());
+        let header = Ipv4Header::new(len, self.ttl, IpNumber(protocol), source, destination);
+        let mut header = header.map_err(|_| too_long(len.into()))?;
+        let parts = IpDscp::try_new(self.tos >> 2)
+            .ok()
+            .zip(IpEcn::try_new(self.tos & 3).ok());
+        if let Some((dscp, ecn)) = parts {
+            (header.dscp, header.ecn) = (dscp, ecn);
+        }
+        header.header_checksum = header.calc_header_checksum();
+        let bytes = [&header.to_bytes()[..], &transport, &self.payload].concat();
+        Ok((EtherType::IPV4, bytes))
+    }
+
+    fn behind_ipv6(
+        &self,
+        source: Ipv6Addr,
+        destination: Ipv6Addr,
+    ) -> Result<(EtherType, Vec<u8>), String> {
+        let (protocol, transport) = self.behind_ip(source.into(), destination.into())?;
+        let len = transport.len() + self.payload.len();
+        let header = Ipv6Header {
+            traffic_class: self.tos,
+            flow_label: Ipv6FlowLabel::ZERO,
+            payload_length: u16::try_from(len).map_err(|_| too_long(len))?,
+            next_header: IpNumber(protocol),
+            hop_limit: self.ttl,
+            source: source.octets(),
+            destination: destination.octets(),
+        };
+        let bytes = [&header.to_bytes()[..], &transport, &self.payload].concat();
+        Ok((EtherType::IPV6, bytes))
+    }
+
+    /// The transport header between two addresses of one family, and its protocol.
+    fn behind_ip(&self, source: IpAddr, destination: IpAddr) -> Result<(u8, Vec<u8>), String> {
+        let payload = self.payload.as_slice();
+        let long = |_| too_long(payload.len());
+        let ends = match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(to)) => Ends::V4(source.octets(), to.octets()),
+            (IpAddr::V6(source), IpAddr::V6(to)) => Ends::V6(source.octets(), to.octets()),
+            _ => return Err("both addresses are of one family".to_owned()),
+        };
+        Ok(match &self.transport {
+            Transport::None(protocol) => (*protocol, Vec::new()),
+            Transport::Tcp(header) => {
+                let mut header = header.clone();
+                header.checksum = match ends {
+                    Ends::V4(source, to) => header.calc_checksum_ipv4_raw(source, to, payload),
+                    Ends::V6(source, to) => header.calc_checksum_ipv6_raw(source, to, payload),
+                }
+                .map_err(long)?;
+                (IpNumber::TCP.0, header.to_bytes().to_vec())
+            }
+            Transport::Udp(from, to_port) => {
+                let len = UdpHeader::LEN + payload.len();
+                let mut header = UdpHeader {
+                    source_port: *from,
+                    destination_port: *to_port,
+                    length: u16::try_from(len).map_err(|_| too_long(len))?,
+                    checksum: 0,
+                };
+                header.checksum = match ends {
+                    Ends::V4(source, to) => header.calc_checksum_ipv4_raw(source, to, payload),
+                    Ends::V6(source, to) => header.calc_checksum_ipv6_raw(source, to, payload),
+                }
+                .map_err(long)?;
+                (IpNumber::UDP.0, header.to_bytes().to_vec())
+            }
+            Transport::Echo(echo, is_reply) => match ends {
+                Ends::V4(..) => {
+                    let kind = match is_reply {
+                        true => Icmpv4Type::EchoReply(*echo),
+                        false => Icmpv4Type::EchoRequest(*echo),
+                    };
+                    let header = Icmpv4Header::with_checksum(kind, payload);
+                    (IpNumber::ICMP.0, header.to_bytes().to_vec())
+                }
+                Ends::V6(source, to) => {
+                    let kind = match is_reply {
+                        true => Icmpv6Type::EchoReply(*echo),
+                        false => Icmpv6Type::EchoRequest(*echo),
+                    };
+                    let header = Icmpv6Header::with_checksum(kind, source, to, payload);
+                    let header = header.map_err(long)?;
+                    (IpNumber::IPV6_ICMP.0, header.to_bytes().to_vec())
+                }
+            },
+        })
+    }
+}
+
+/// Two addresses of one family.
+#[derive(Clone, Copy)]
+enum Ends {
+    V4([u8; 4], [u8; 4]),
+    V6([u8; 16], [u8; 16]),
+}
+
+/// `IPPROTO_RESERVED`: nobody said which protocol.
+const NOTHING: u8 = 255;
+
+fn too_long(len: usize) -> String {
+    format!("{len} bytes are more than an IP packet can say that it has")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checksum::{folded, partial};
+    use super::*;
+
+    /// Whether the sum over a pseudo header and all of TCP, UDP or ICMPv6 is right.
+    fn adds_up(bytes: &[u8], addresses: std::ops::Range<usize>, protocol: u8, at: usize) -> bool {
+        let behind = &bytes[at..];
+        let mut pseudo = bytes[addresses].to_vec();
+        pseudo.extend(u32::try_from(behind.len()).unwrap().to_be_bytes());
+        pseudo.extend([0, 0, 0, protocol]);
+        folded(partial(behind, partial(&pseudo, 0))) == 0xffff
+    }
+
+    #[test]
+    fn checksums_add_up_and_lengths_are_right() {
+        let tcp = Packet::ethernet()
+            .ipv4("10.0.0.1", "10.0.0.2")
+            .tcp(1234, 80)
+            .tcp_flags("SE")
+            .tcp_options(&[2, 4, 5, 0xb4])
+            .tos(0x12)
+            .payload(b"abc")
+            .build()
+            .unwrap();
+        assert_eq!(
+            (tcp.len(), &tcp[14..18]),
+            (14 + 20 + 24 + 3, &[0x45, 0x12, 0, 47][..])
+        );
+        assert_eq!(folded(partial(&tcp[14..34], 0)), 0xffff);
+        assert!(adds_up(&tcp, 26..34, 6, 34));
+        assert_eq!((tcp[46], tcp[47]), (0x60, 0x42));
+        let udp = Packet::ethernet()
+            .ipv6("fd00::1", "fd00::2")
+            .udp(53, 999)
+            .payload([7; 9]);
+        let udp = udp.build().unwrap();
+        assert_eq!(
+            (udp.len(), &udp[12..14], udp[19]),
+            (14 + 40 + 17, &[0x86, 0xdd][..], 17)
+        );
+        assert!(adds_up(&udp, 22..54, 17, 54));
+        let echo = Packet::ethernet()
+            .ipv6("fd00::1", "fd00::2")
+            .echo_request(1, 2);
+        assert!(adds_up(&echo.build().unwrap(), 22..54, 58, 54));
+        let ping = Packet::ethernet()
+            .ipv4("10.0.0.1", "10.0.0.2")
+            .echo_reply(1, 2)
+            .build();
+        let ping = ping.unwrap();
+        assert_eq!(
+            (ping[23], ping[34], folded(partial(&ping[34..], 0))),
+            (1, 0, 0xffff)
+        );
+    }
+
+    #[test]
+    fn tags_and_other_protocols() {
+        let tagged = Packet::ethernet()
+            .provider_vlan(7)
+            .vlan(0x2005)
+            .ether_type(0x1234);
+        let bytes = tagged.payload([1]).build().unwrap();
+        assert_eq!(
+            bytes[12..],
+            [0x88, 0xa8, 0, 7, 0x81, 0, 0x20, 5, 0x12, 0x34, 1]
+        );
+        let arp = Packet::ethernet()
+            .arp("10.0.0.1", "10.0.0.2", None)
+            .build()
+            .unwrap();
+        assert_eq!((&arp[..6], arp[21], arp.len()), (&[0xff; 6][..], 1, 42));
+    }
+
+    #[test]
+    fn what_is_wrong_first_is_told() {
+        let text = |packet: Packet| packet.build().unwrap_err().to_string();
+        let bad = Packet::ethernet().ipv4("10.0.0", "x").tcp_flags("Q");
+        assert_eq!(text(bad), "packet: `10.0.0` is no IPv4 address");
+        assert!(text(Packet::ethernet().udp(1, 2)).contains("needs ipv4() or ipv6()"));
+        assert!(text(Packet::ethernet().tcp_options(&[0])).contains("call tcp() before"));
+        let long = Packet::ethernet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2);
+        assert!(text(long.payload(vec![0; 70_000])).contains("are more than"));
+        assert!(Packet::ethernet().event().is_ok());
+    }
+}

@@ -1,0 +1,93 @@
+//! Helpers that make a typed kernel pointer of a socket (`bpf_skc_to_*`,
+//! `net/core/filter.c`).
+//!
+//! The object of a socket of [`Net`](crate::vm::world::Net) is the one that the test
+//! [gave](Socket::kernel_object) it, or is made from the kernel's types. What is kernel
+//! memory already stays what it is.
+
+use super::socket;
+use crate::vm::fault::HelperProblem;
+use crate::vm::helpers::call::{Call, Returned};
+use crate::vm::world::{AF_INET6, Socket, SocketState, TCP, UDP};
+
+/// `AF_UNIX`.
+const AF_UNIX: u32 = 1;
+/// `SOCK_DGRAM`.
+const DATAGRAM: u32 = 2;
+
+/// The pointer, if the socket is one of these; null otherwise.
+fn cast(call: &mut Call<'_>, name: &str, is: fn(&Socket) -> bool) -> Returned {
+    let address = call.arg(1);
+    if address == 0 {
+        return Ok(0);
+    }
+    let Ok(socket) = socket::at(call, 1) else {
+        return Ok(address);
+    };
+    let found = call
+        .machine
+        .socket(socket)
+        .map(|socket| (is(socket), socket.object));
+    match found {
+        Some((true, Some(object))) => Ok(object),
+        Some((true, None)) => Err(HelperProblem::Other(format!(
+            "the socket has no struct {name} in kernel memory: give it one with \
+             Socket::kernel_object(address)"
+        ))),
+        _ => Ok(0),
+    }
+}
+
+/// `(socket)`: a full TCP socket of IPv6.
+pub fn to_tcp6_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "tcp6_sock", |socket| {
+        socket.is_full() && socket.protocol == TCP && socket.family == AF_INET6
+    })
+}
+
+/// `(socket)`: a full TCP socket.
+pub fn to_tcp_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "tcp_sock", |socket| {
+        socket.is_full() && socket.protocol == TCP
+    })
+}
+
+/// `(socket)`: one that waits for the end of a connection.
+pub fn to_tcp_timewait_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "tcp_timewait_sock", |socket| {
+        socket.protocol == TCP && socket.state == SocketState::TimeWait as u32
+    })
+}
+
+/// `(socket)`: one that is asked for.
+pub fn to_tcp_request_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "tcp_request_sock", |socket| {
+        socket.protocol == TCP && socket.state == SocketState::NewSynRecv as u32
+    })
+}
+
+/// `(socket)`: a UDP socket of IPv6.
+pub fn to_udp6_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "udp6_sock", |socket| {
+        let is_udp = socket.protocol == UDP && socket.kind == DATAGRAM;
+        is_udp && socket.is_full() && socket.family == AF_INET6
+    })
+}
+
+/// `(socket)`: a Unix socket.
+pub fn to_unix_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "unix_sock", |socket| {
+        socket.is_full() && socket.family == AF_UNIX
+    })
+}
+
+/// `(socket)`: none here is part of an MPTCP connection.
+pub fn to_mptcp_sock(call: &mut Call<'_>) -> Returned {
+    cast(call, "mptcp_sock", |_| false)
+}
+
+/// `(file)`: its `struct socket`, where the test said that it has one.
+pub fn sock_from_file(call: &mut Call<'_>) -> Returned {
+    let file = call.arg(1);
+    Ok(call.machine.world.net().socket_of_file(file).unwrap_or(0))
+}
