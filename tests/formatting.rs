@@ -142,6 +142,32 @@ fn what_can_not_be_shown_is_told() {
     );
 }
 
+#[test]
+fn an_iterator_prints_for_who_reads_it() {
+    use bpflab::vm::events::Iteration;
+
+    let mut vm = Vm::unverified(Object::open(OBJECT).unwrap()).unwrap();
+    let mut read = String::new();
+    let tasks = [(1, "systemd"), (4242, "dd")];
+    for (number, (pid, comm)) in (0..).zip(tasks) {
+        let mut task = vm.world().new_task();
+        task.set_pid(pid).set_comm(comm);
+        let task = vm.world().task_object(&task).unwrap();
+        let event = vm.iterator("task").unwrap().set("task", &task).unwrap();
+        let event = event.iteration(Iteration {
+            seq_num: number,
+            ..Iteration::default()
+        });
+        read += &vm.run("tasks", &event).unwrap().seq();
+    }
+    let last = vm.iterator("task").unwrap().iteration(Iteration {
+        seq_num: 2,
+        ..Iteration::default()
+    });
+    read += &vm.run("tasks", &last).unwrap().seq();
+    assert_eq!(read, "   pid name\n     1 systemd\n  4242 dd\n2 tasks\n");
+}
+
 /// What an object of a type may look like: zeros, small numbers, text, anything.
 fn made_up(random: &mut Random, size: usize) -> Vec<u8> {
     let style = random.next_u32() % 4;

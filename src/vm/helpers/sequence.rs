@@ -56,3 +56,48 @@ pub(super) fn seq_printf_btf(call: &mut Call<'_>) -> Returned {
         Err(errno) => errno.to_ret(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+
+    #[test]
+    fn text_and_bytes_are_given_on_in_order() {
+        let mut bench = Bench::new();
+        let format = bench.memory(b"%d of %s\n\0");
+        let name = bench.memory(b"disk\0");
+        let args = bench.memory(&[7u64.to_le_bytes(), name.to_le_bytes()].concat());
+        assert_eq!(bench.ok(id::seq_printf, [1, format, 10, args, 16]), 0);
+        assert_eq!(bench.ok(id::seq_write, [1, name, 5]), 0);
+        let given = [b"7 of disk\n".to_vec(), b"disk\0".to_vec()].map(Output::Seq);
+        assert_eq!(bench.machine.take_outputs(), given);
+        for (size, pointer) in [(15, args), (104, args), (8, 0)] {
+            let errno = bench.errno(id::seq_printf, [1, format, 10, pointer, size]);
+            assert_eq!(errno, Errno::EINVAL);
+        }
+        let errno = bench.errno(id::seq_printf, [1, format, 9, args, 16]);
+        assert_eq!(errno, Errno::EINVAL, "no NUL");
+        let errno = bench.errno(id::seq_printf, [1, format, 10, args, 8]);
+        assert_eq!(errno, Errno::EINVAL, "too few arguments");
+        assert!(bench.machine.take_outputs().is_empty());
+    }
+
+    #[test]
+    fn what_has_no_room_is_lost_and_told() {
+        let mut bench = Bench::new();
+        let bytes = bench.memory(&[7; BUFFER]);
+        let most = BUFFER as u64 - 1;
+        let errno = bench.errno(id::seq_write, [1, bytes, BUFFER as u64]);
+        assert_eq!(errno, Errno::EOVERFLOW);
+        assert_eq!(bench.ok(id::seq_write, [1, bytes, most]), 0);
+        assert_eq!(bench.errno(id::seq_write, [1, bytes, 1]), Errno::EOVERFLOW);
+        let format = bench.memory(b"x\0");
+        let errno = bench.errno(id::seq_printf, [1, format, 2, 0, 0]);
+        assert_eq!(errno, Errno::EOVERFLOW);
+        assert_eq!(bench.machine.take_outputs().len(), 1);
+        // Another run has a buffer of its own.
+        assert_eq!(bench.ok(id::seq_printf, [1, format, 2, 0, 0]), 0);
+    }
+}
