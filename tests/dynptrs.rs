@@ -110,3 +110,23 @@ fn who_only_looks_gets_a_dynptr_for_reading() {
         "the filter sees no Ethernet header"
     );
 }
+
+#[test]
+fn a_tracing_program_reads_the_kernels_packet() {
+    let mut vm = vm();
+    let Ok(skb) = vm.world().kernel("struct sk_buff") else {
+        eprintln!("skipped: no BTF of a kernel defines struct sk_buff");
+        return;
+    };
+    let packet = vm.world().kernel_bytes(&ipv4(64, 60)).unwrap();
+    let skb = skb.set("data", &packet).unwrap().set("len", 60).unwrap();
+    let event = vm.raw_tracepoint("netif_receive_skb").unwrap();
+    let event = event.set("args[0]", &skb).unwrap();
+    let outcome = vm.run("ether_type", &event).unwrap();
+    assert_eq!(outcome.printk().collect::<Vec<_>>(), ["800 of 60 bytes"]);
+    // What lies in fragments is nowhere in memory.
+    let skb = skb.set("data_len", 50).unwrap();
+    let event = event.set("args[0]", &skb).unwrap();
+    let outcome = vm.run("ether_type", &event).unwrap();
+    assert_eq!(returned(&outcome, "ether_type"), -2);
+}
