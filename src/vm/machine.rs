@@ -523,6 +523,11 @@ impl Machine {
         self.outputs.push(output);
     }
 
+    /// What programs have given out since it was taken last.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.outputs.iter()
+    }
+
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
