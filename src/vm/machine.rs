@@ -17,7 +17,7 @@ use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
 use super::kernel::KernelError;
-use super::kfuncs;
+use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
 use super::memory::{
     AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
@@ -56,7 +56,7 @@ pub struct Machine {
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
     /// What kernel functions keep.
-    pub(super) kfuncs: kfuncs::State,
+    pub(super) kfuncs: KfuncState,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
@@ -161,7 +161,7 @@ impl Machine {
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
-            kfuncs: kfuncs::State::default(),
+            kfuncs: KfuncState::default(),
             task: None,
             outputs: Vec::new(),
             current: None,
