@@ -125,7 +125,10 @@ impl MapContents {
         let holds_others = def.map_type.holds_maps()
             || matches!(
                 def.map_type,
-                MapType::ProgArray | MapType::PerfEventArray | MapType::CgroupArray
+                MapType::ProgArray
+                    | MapType::PerfEventArray
+                    | MapType::CgroupArray
+                    | MapType::Xskmap
             );
         def.key_size > 0 && !holds_others
     }

@@ -522,7 +522,7 @@ impl Run<'_> {
 
 /// The slot as a position; a slot outside of the program, which only a fault
 /// names, is 0.
-fn pc(at: i64) -> Pc {
+pub(super) fn pc(at: i64) -> Pc {
     Pc(u32::try_from(at).unwrap_or_default())
 }
 

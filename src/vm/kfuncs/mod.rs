@@ -7,6 +7,7 @@
 //! rejected it. What a program holds (references, iterators, read sections, locks) is
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
+mod arena;
 mod callee;
 mod cgroup;
 mod contents;
