@@ -129,6 +129,12 @@ impl MapContents {
                     | MapType::PerfEventArray
                     | MapType::CgroupArray
                     | MapType::Xskmap
+                    | MapType::Sockmap
+                    | MapType::Sockhash
+                    | MapType::SkStorage
+                    | MapType::InodeStorage
+                    | MapType::TaskStorage
+                    | MapType::CgrpStorage
             );
         def.key_size > 0 && !holds_others
     }
