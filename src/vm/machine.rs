@@ -130,13 +130,14 @@ pub(super) struct Lent {
     address: u64,
 }
 
-/// The program that runs, and what it has reserved, locked and given out.
-pub(super) type OfRun = (
-    Option<Current>,
-    SmallVec<[Lent; 2]>,
-    SmallVec<[u64; 1]>,
-    Vec<Output>,
-);
+/// The program that runs, and what it has reserved, locked, given out, and not found.
+pub(super) struct OfRun {
+    current: Option<Current>,
+    lent: SmallVec<[Lent; 2]>,
+    locks: SmallVec<[u64; 1]>,
+    outputs: Vec<Output>,
+    probed: Probed,
+}
 
 /// The program that runs now, as helpers need to know it.
 #[derive(Debug)]
@@ -478,20 +479,22 @@ impl Machine {
 
     /// What the run under way has of its own, so that another program can run.
     pub(super) fn take_run(&mut self) -> OfRun {
-        (
-            self.current.take(),
-            std::mem::take(&mut self.lent),
-            std::mem::take(&mut self.locks),
-            std::mem::take(&mut self.outputs),
-        )
+        OfRun {
+            current: self.current.take(),
+            lent: std::mem::take(&mut self.lent),
+            locks: std::mem::take(&mut self.locks),
+            outputs: std::mem::take(&mut self.outputs),
+            probed: std::mem::take(&mut self.probed),
+        }
     }
 
     /// Gives it back.
-    pub(super) fn put_run(&mut self, (current, lent, locks, outputs): OfRun) {
-        self.current = current;
-        self.lent = lent;
-        self.locks = locks;
-        self.outputs = outputs;
+    pub(super) fn put_run(&mut self, run: OfRun) {
+        self.current = run.current;
+        self.lent = run.lent;
+        self.locks = run.locks;
+        self.outputs = run.outputs;
+        self.probed = run.probed;
     }
 
     /// Releases what a program held that stopped at a fault: programs on other CPUs wait.

@@ -186,9 +186,12 @@ impl Machine {
 
     /// The one address that stands for the socket that a register points to, whatever view
     /// of it that is: what belongs to a socket belongs to this address.
-    pub(super) fn socket_owner(&mut self, register: u64) -> Option<u64> {
+    pub(super) fn socket_owner(&self, register: u64) -> Option<u64> {
         match self.socket_at(register)? {
-            SocketRef::World(id) => self.socket_address(id).ok().flatten(),
+            SocketRef::World(id) => {
+                let placed = self.sockets.placed();
+                placed.get(&id).map(|views| views.sock.address())
+            }
             SocketRef::Own => {
                 let placed = &self.current()?.placed;
                 Some(placed.other("sk").map_or(placed.r1(), Address::register))
@@ -285,7 +288,8 @@ impl Machine {
             self.space.remove(own);
         }
         if let Some(own) = self.sockets.own_typed.take() {
-            own.free();
+            // It was made for this event.
+            let _ = own.free();
         }
     }
 }

@@ -311,7 +311,7 @@ macro_rules! for_each_helper {
             110 tcp_gen_syncookie = net::syncookie::generate, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            111 skb_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
+            111 skb_output = output::skb_output, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(sk_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             112 probe_read_user = probe::probe_read_user, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
@@ -335,7 +335,7 @@ macro_rules! for_each_helper {
             120 get_ns_current_pid_tgid = task::get_ns_current_pid_tgid,
                 "long " "u64 dev, u64 ino, struct bpf_pidns_info *nsdata, u32 size" [] {
                 (Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [ALL]; }
-            121 xdp_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
+            121 xdp_output = output::xdp_output, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(xdp_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             122 get_netns_cookie = net::socket::get_netns_cookie, "u64 " "void *ctx" [] {

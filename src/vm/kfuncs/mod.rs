@@ -31,6 +31,7 @@ mod rbtree;
 mod red_black;
 mod references;
 mod release;
+mod session;
 pub(super) mod state;
 mod string;
 mod task;
