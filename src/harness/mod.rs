@@ -18,9 +18,11 @@ mod inject;
 mod input;
 mod interrupt;
 mod kernel;
+mod layouts;
 mod load;
 mod map;
 mod map_objects;
+mod net;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;

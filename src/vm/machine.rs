@@ -8,22 +8,20 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::attach::Site;
+use super::attach::{Guards, Sessions, Site};
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
-use super::events::Placed;
+use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
-use super::kernel::KernelError;
+use super::kernel::{KernelError, KernelMemory};
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
-use super::memory::{
-    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
-};
-use super::nesting::Nesting;
-use super::outcome::Output;
+use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
+use super::outcome::{Nested, Outcome, Output};
+use super::owners::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -39,6 +37,8 @@ pub struct Machine {
     pub space: Space,
     /// The mocked outside.
     pub world: World,
+    /// The kernel memory that the address space has: the world's.
+    kernel: KernelMemory,
     maps: Vec<LoadedMap>,
     /// For each region of the address space the map that it stands for.
     by_region: Vec<Option<MapHandle>>,
@@ -50,6 +50,8 @@ pub struct Machine {
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Storage of objects that are there for the event under way only.
+    pub(super) passing: Passing,
     /// Callbacks that will run later, on all CPUs.
     pub(super) deferred: Arc<Deferred>,
     /// Which of them runs now.
@@ -66,6 +68,27 @@ pub struct Machine {
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
+}
+
+/// Who can fire an event on a machine in the middle of a run.
+pub trait Fire: Send + Sync {
+    /// Runs the programs that are attached where the event happens.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
+}
+
+/// What a CPU keeps of attached programs while they run.
+#[derive(Default)]
+pub(super) struct Nesting {
+    pub guards: Guards,
+    pub sessions: Sessions,
+    /// Who fires events meanwhile.
+    pub firing: Option<Arc<dyn Fire>>,
+    /// What came of such events, until it is collected.
+    pub nested: Vec<Nested>,
 }
 
 /// A map that a machine can't take.
@@ -132,6 +155,7 @@ impl Machine {
     pub fn new(world: World) -> Self {
         Self {
             space: Space::over(world.kernel_memory().blocks().clone()),
+            kernel: world.kernel_memory().clone(),
             seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
@@ -140,6 +164,7 @@ impl Machine {
             injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
@@ -167,6 +192,7 @@ impl Machine {
         Ok(Self {
             seat: self.seat.take(cpu)?,
             space: self.space.fork(),
+            kernel: self.kernel.clone(),
             world: self.world.on_cpu(cpu),
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
@@ -174,6 +200,7 @@ impl Machine {
             injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: self.deferred.clone(),
             running: None,
             probed: Probed::default(),
@@ -200,6 +227,9 @@ impl Machine {
         }
         let kernel = self.world.kernel_memory();
         if !kernel.blocks().same(self.space.kernel()) {
+            // The world was replaced: what was loaded brings its types.
+            kernel.adopt_types(&self.kernel);
+            self.kernel = kernel.clone();
             self.space.set_kernel(kernel.blocks().clone());
         }
         self.world.refresh();
@@ -318,13 +348,6 @@ impl Machine {
         Some(first.plus(element as u64 * span))
     }
 
-    /// Whether an object of the kernel was at this address that was freed.
-    #[must_use]
-    pub fn is_freed(&self, object: u64) -> bool {
-        let read = self.space.check(object, 1, AccessKind::Read);
-        read.is_err_and(|fault| fault.problem == Problem::Freed)
-    }
-
     /// The element of a map in whose value an address lies, and how far into it.
     pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
         let loaded = self.maps.get(map.index())?;
@@ -336,20 +359,9 @@ impl Machine {
         (element < slab.count() && at < slab.value_size()).then_some((element, at))
     }
 
-    /// What a program with this arena makes of a pointer: one that user space knows of one
-    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
-    /// map is no arena.
-    #[must_use]
-    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
-        let loaded = self.maps.get(arena.index())?;
-        let (Kind::Arena(arena), Some(region)) = (loaded.map.kind(), loaded.arena) else {
-            return None;
-        };
-        Some(match pointer {
-            _ if to_user => arena.to_user(pointer),
-            0 => 0,
-            _ => region.plus(pointer & u64::from(u32::MAX)),
-        })
+    /// Where offset 0 of an arena's region is.
+    pub(super) fn arena_region(&self, map: MapHandle) -> Option<Address> {
+        self.maps.get(map.index())?.arena
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
@@ -468,6 +480,7 @@ impl Machine {
             self.release_locks();
         }
         self.forget_sockets();
+        self.forget_owners();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }
@@ -523,10 +536,8 @@ impl Machine {
 
     /// Notes a load that found nothing and read zero, if there is room for it.
     #[cold]
-    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
-        if self.probed.has_room() {
-            self.probed.push(*fault());
-        }
+    pub fn note_probed(&self, fault: impl FnOnce() -> Box<Fault>) {
+        self.probed.note(fault);
     }
 
     /// Takes the loads that found nothing since the last call, at most 16.

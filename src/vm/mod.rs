@@ -1,6 +1,7 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+mod arenas;
 pub mod attach;
 mod cpus;
 pub mod deferred;
@@ -17,6 +18,7 @@ pub mod maps;
 pub mod memory;
 mod nesting;
 mod outcome;
+mod owners;
 mod patience;
 mod probed;
 mod redirect;
@@ -29,8 +31,8 @@ pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use handle::{MapHandle, ProgramHandle};
 pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
 pub use kernel::{KernelError, KernelMemory, KernelObject};
-pub use machine::{AddMapError, Current, Machine};
-pub use nesting::{Fire, Suspended};
+pub use machine::{AddMapError, Current, Fire, Machine};
+pub use nesting::Suspended;
 pub(crate) use outcome::Sample;
 pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use redirect::{Redirect, RedirectTarget};

@@ -186,8 +186,22 @@ impl Machine {
 
     /// The one address that stands for the socket that a register points to, whatever view
     /// of it that is: what belongs to a socket belongs to this address.
-    pub(super) fn socket_owner(&mut self, register: u64) -> Option<u64> {
+    pub(super) fn socket_owner(&self, register: u64) -> Option<u64> {
         match self.socket_at(register)? {
+            SocketRef::World(id) => {
+                let placed = self.sockets.placed();
+                placed.get(&id).map(|views| views.sock.address())
+            }
+            SocketRef::Own => {
+                let placed = &self.current()?.placed;
+                Some(placed.other("sk").map_or(placed.r1(), Address::register))
+            }
+        }
+    }
+
+    /// The address that stands for the socket that the current event is about.
+    pub(super) fn event_socket_address(&mut self) -> Option<u64> {
+        match self.event_socket()? {
             SocketRef::World(id) => self.socket_address(id).ok().flatten(),
             SocketRef::Own => {
                 let placed = &self.current()?.placed;
@@ -218,6 +232,14 @@ impl Machine {
         let address = self.socket_address(id)?;
         self.sockets.held.push(id);
         Ok(address.unwrap_or(0))
+    }
+
+    /// The same for a socket at an address, which may be one that is no socket's: a test
+    /// puts into a map what it likes.
+    pub(super) fn hold_socket_at(&mut self, address: u64) {
+        if let Some(SocketRef::World(id)) = self.socket_at(address) {
+            self.sockets.held.push(id);
+        }
     }
 
     /// Takes a socket back; false where the program does not hold it.
@@ -266,7 +288,8 @@ impl Machine {
             self.space.remove(own);
         }
         if let Some(own) = self.sockets.own_typed.take() {
-            own.free();
+            // It was made for this event.
+            let _ = own.free();
         }
     }
 }

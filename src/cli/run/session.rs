@@ -144,7 +144,11 @@ impl Session<'_> {
 
     /// Fires events with the fields of a line.
     fn fire(&mut self, shots: &[Shot], line: &Line) -> Result<(), Failure> {
-        for Shot { event, programs } in shots {
+        for shot in shots {
+            let Shot {
+                event, programs, ..
+            } = shot;
+            self.vm.world().clock().advance(shot.wait);
             let mut event = event.clone();
             for (field, value) in &line.fields {
                 event.change(field, value)?;

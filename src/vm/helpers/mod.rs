@@ -13,11 +13,13 @@ mod dynptr;
 mod environment;
 mod format;
 mod kernel;
+mod kptr;
 mod maps;
 mod net;
 mod output;
 pub(super) mod packet;
 mod per_cpu;
+mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
@@ -30,6 +32,7 @@ mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
+mod tracing;
 mod user_ringbuf;
 mod xdp;
 
