@@ -22,7 +22,7 @@ use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::nesting::Nesting;
 use super::outcome::Output;
-use super::owners::Passing;
+use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
