@@ -15,7 +15,7 @@ impl Vm {
     /// As libbpf does it for a skeleton, a program whose section leaves its place open
     /// (`SEC("tp")`, `SEC("kprobe")`) is left out, for [`attach_to`](Self::attach_to).
     /// Programs that libbpf can't attach by itself (XDP, tc, cgroup, perf events) are
-    /// attached here, where each hook is there only once.
+    /// attached here, where each hook is there only once, as long as there is room.
     ///
     /// # Errors
     /// [`Error::Context`] for a program that reads more than the tracepoint has;
@@ -26,8 +26,14 @@ impl Vm {
             let Some(program) = self.program(handle).filter(|_| !is_attached) else {
                 continue;
             };
-            if let Some(point) = AttachPoint::of(program) {
-                self.set_attached(handle, point, 0)?;
+            let Some(point) = AttachPoint::of(program) else {
+                continue;
+            };
+            let is_libbpfs = point.hook.rule().needs_target;
+            match self.set_attached(handle, point, 0) {
+                // An object may have several programs for the one place of a device.
+                Err(Error::Refused { .. }) if !is_libbpfs => {}
+                result => result?,
             }
         }
         Ok(())

@@ -1,6 +1,9 @@
 //! Which engine runs a program.
 
 use std::fmt;
+use std::sync::Arc;
+
+use crate::interp::Image;
 
 /// An engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +32,16 @@ const HAS_JIT: bool = crate::jit::RUNS_HERE;
 const HAS_JIT: bool = false;
 
 impl EngineKind {
+    /// The engine that runs a program where this one was chosen.
+    pub(super) fn of(self, image: Option<&Arc<Image>>) -> Self {
+        let has_code = image.is_some_and(|image| image.native().is_some());
+        match image.and_then(|image| image.lowered()) {
+            Some(_) if self == Self::Jit && !has_code => Self::Interp,
+            Some(_) => self,
+            None => Self::Checked,
+        }
+    }
+
     /// Its name, as `bpflab run --engine` takes it.
     #[must_use]
     pub const fn name(self) -> &'static str {

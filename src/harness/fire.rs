@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::engine_kind::EngineKind;
 use super::error::Result;
+use super::interrupt::{Interrupt, Interrupts};
 use super::scene::Scene;
 use super::stage::{Stage, Troupe};
 use super::vm::Vm;
@@ -31,13 +32,19 @@ impl Vm {
         if let Some(layout) = self.declared(name) {
             return Ok(Event::tracepoint(layout.clone()));
         }
+        let layout = self.layouts.get(name, || self.record(name))?;
+        Ok(Event::tracepoint(layout))
+    }
+
+    /// The record of a tracepoint, by the first who knows it.
+    fn record(&self, name: &str) -> Result<Layout> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
         let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::HOST);
         let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
             None => of(None).or_else(|error| self.declared_record(name).ok_or(error)),
         };
-        Ok(Event::tracepoint(layout?))
+        Ok(layout?)
     }
 
     /// The record of a tracepoint as the first program on it declares it.
@@ -105,6 +112,25 @@ impl Vm {
     pub fn run_handle(&mut self, program: ProgramHandle, event: &Event) -> Result<Outcome> {
         let (machine, checked, stage) = self.stage();
         stage.run_alone(machine, checked, program, event)
+    }
+
+    /// Fires an event in the middle of runs: what happens when a traced function is
+    /// called by an interrupt, or by a helper of the program. Programs that are active
+    /// on the CPU keep others from running as in Linux; who was skipped is in
+    /// [`Outcome::nested`](crate::vm::Outcome::nested) with what the others did.
+    ///
+    /// Runs are checked ones from now on. Those of a [`Runner`](super::Runner) are not
+    /// interrupted. A [mock](Self::mock_helper) can fire an event itself, by
+    /// [`Call::fire`](crate::vm::helpers::Call::fire).
+    pub fn interrupt(&mut self, place: Interrupt, event: Event) -> &mut Self {
+        self.interrupts.push(place, event);
+        self
+    }
+
+    /// No more interrupts.
+    pub fn clear_interrupts(&mut self) -> &mut Self {
+        self.interrupts = Interrupts::default();
+        self
     }
 
     /// Runs a program with these values in r1 to r5 and no context: what r1 points

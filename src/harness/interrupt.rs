@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::{Error, Result};
-use super::vm::Vm;
 use crate::interp::{Image, Step, Watch};
 use crate::isa::{CallTarget, Insn};
 use crate::spec::helpers;
@@ -151,7 +150,7 @@ impl Interrupts {
         Some(armed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn push(&mut self, interrupt: Interrupt, event: Event) {
+    pub fn push(&mut self, interrupt: Interrupt, event: Event) {
         let armed = Armed {
             interrupt,
             event,
@@ -212,26 +211,5 @@ impl Watch for Interrupter<'_> {
                 })?;
         }
         Ok(())
-    }
-}
-
-impl Vm {
-    /// Fires an event in the middle of runs: what happens when a traced function is
-    /// called by an interrupt, or by a helper of the program. Programs that are active
-    /// on the CPU keep others from running as in Linux; who was skipped is in
-    /// [`Outcome::nested`](crate::vm::Outcome::nested) with what the others did.
-    ///
-    /// Runs are checked ones from now on. Those of a [`Runner`](super::Runner) are not
-    /// interrupted. A [mock](Self::mock_helper) can fire an event itself, by
-    /// [`Call::fire`](crate::vm::helpers::Call::fire).
-    pub fn interrupt(&mut self, place: Interrupt, event: Event) -> &mut Self {
-        self.interrupts.push(place, event);
-        self
-    }
-
-    /// No more interrupts.
-    pub fn clear_interrupts(&mut self) -> &mut Self {
-        self.interrupts = Interrupts::default();
-        self
     }
 }

@@ -18,6 +18,7 @@ mod inject;
 mod input;
 mod interrupt;
 mod kernel;
+mod layouts;
 mod load;
 mod map;
 mod map_objects;

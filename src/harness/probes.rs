@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::error::{Error, Result};
 use super::vm::Vm;
-use crate::btf::{Btf, Kind};
+use crate::btf::{self, Btf};
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
+use crate::vm::attach::Counter;
 use crate::vm::events::{Event, EventError, Layout};
+use crate::vm::maps::Kind;
 
 impl Vm {
     /// The machine that the loaded programs were compiled for, as far as it shows: which
@@ -113,6 +115,36 @@ impl Vm {
         }
     }
 
+    /// Puts a perf counter of a CPU into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
+    /// `bpf_perf_event_read` and `bpf_perf_event_read_value`.
+    ///
+    /// # Errors
+    /// [`Error::NoMap`], [`Error::MapKind`], and [`Error::MapOperation`] for a slot or a
+    /// CPU that is not there.
+    pub fn set_counter(
+        &self,
+        map: &str,
+        slot: u32,
+        cpu: u32,
+        counter: impl Into<Counter>,
+    ) -> Result<()> {
+        let handle = self.map(map)?.handle();
+        let found = self.machine.map(handle);
+        let Some(Kind::PerfEventArray(events)) = found.map(|map| map.kind()) else {
+            return Err(Error::MapKind {
+                map: map.to_owned(),
+                found: found.map_or_else(String::new, |map| map.def().map_type.to_string()),
+                wanted: "a perf event array",
+            });
+        };
+        let set = events.set_counter(slot, cpu, Some(counter.into()));
+        set.map_err(|errno| Error::MapOperation {
+            map: map.to_owned(),
+            what: "setting a perf counter",
+            errno,
+        })
+    }
+
     /// Adds a tracepoint that only the test knows: [`tracepoint`](Self::tracepoint) finds
     /// it by its name, and programs can be attached to it.
     pub fn declare(&mut self, layout: Layout) -> &mut Self {
@@ -131,10 +163,10 @@ impl Vm {
 
 /// Whose registers a BTF describes.
 fn arch_of(btf: &Btf) -> Option<Arch> {
-    if btf.find("user_pt_regs", Kind::Struct).is_some() {
+    if btf.find("user_pt_regs", btf::Kind::Struct).is_some() {
         return Some(Arch::Arm64);
     }
-    let registers = btf.find("pt_regs", Kind::Struct)?;
+    let registers = btf.find("pt_regs", btf::Kind::Struct)?;
     let has = |name: &str| registers.members().any(|member| member.name == name);
     if has("di") || has("rdi") {
         Some(Arch::X86_64)

@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
         'a: 'v,
     {
         self.check_context(program, event)?;
-        let how = match engine_of(self.images, self.engine, program) {
+        let how = match self.engine.of(self.images.get(program.index())) {
             EngineKind::Checked => How::Checked,
             EngineKind::Interp => How::Fast,
             EngineKind::Jit => How::Native,
@@ -234,7 +234,7 @@ impl<'a> Stage<'a> {
             }
             return Ok(tally);
         }
-        let mut retval = 0;
+        let mut retval = event.kern().retval;
         let mut result = Ok(());
         for (_, _, attached) in group {
             let turn = Turn {
@@ -395,21 +395,6 @@ impl<'a> Stage<'a> {
             insns: finished.insns,
         });
         Ok((finished.r0, retval))
-    }
-}
-
-/// The engine that runs a program where this one was chosen.
-pub(super) fn engine_of(
-    images: &[Arc<Image>],
-    chosen: EngineKind,
-    program: ProgramHandle,
-) -> EngineKind {
-    let image = images.get(program.index());
-    let has_code = image.is_some_and(|image| image.native().is_some());
-    match image.and_then(|image| image.lowered()) {
-        Some(_) if chosen == EngineKind::Jit && !has_code => EngineKind::Interp,
-        Some(_) => chosen,
-        None => EngineKind::Checked,
     }
 }
 

@@ -8,20 +8,19 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::attach::Site;
+use super::attach::{Guards, Sessions, Site};
 use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
-use super::events::Placed;
+use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
-use super::kernel::KernelError;
+use super::kernel::{KernelError, KernelMemory};
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
-use super::nesting::Nesting;
-use super::outcome::Output;
+use super::outcome::{Nested, Outcome, Output};
 use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
@@ -38,6 +37,8 @@ pub struct Machine {
     pub space: Space,
     /// The mocked outside.
     pub world: World,
+    /// The kernel memory that the address space has: the world's.
+    kernel: KernelMemory,
     maps: Vec<LoadedMap>,
     /// For each region of the address space the map that it stands for.
     by_region: Vec<Option<MapHandle>>,
@@ -67,6 +68,27 @@ pub struct Machine {
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
+}
+
+/// Who can fire an event on a machine in the middle of a run.
+pub trait Fire: Send + Sync {
+    /// Runs the programs that are attached where the event happens.
+    ///
+    /// # Errors
+    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
+    /// [`HelperProblem::Other`] for an event that can't be.
+    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
+}
+
+/// What a CPU keeps of attached programs while they run.
+#[derive(Default)]
+pub(super) struct Nesting {
+    pub guards: Guards,
+    pub sessions: Sessions,
+    /// Who fires events meanwhile.
+    pub firing: Option<Arc<dyn Fire>>,
+    /// What came of such events, until it is collected.
+    pub nested: Vec<Nested>,
 }
 
 /// A map that a machine can't take.
@@ -131,6 +153,7 @@ impl Machine {
     pub fn new(world: World) -> Self {
         Self {
             space: Space::over(world.kernel_memory().blocks().clone()),
+            kernel: world.kernel_memory().clone(),
             seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
@@ -167,6 +190,7 @@ impl Machine {
         Ok(Self {
             seat: self.seat.take(cpu)?,
             space: self.space.fork(),
+            kernel: self.kernel.clone(),
             world: self.world.on_cpu(cpu),
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
@@ -201,6 +225,9 @@ impl Machine {
         }
         let kernel = self.world.kernel_memory();
         if !kernel.blocks().same(self.space.kernel()) {
+            // The world was replaced: what was loaded brings its types.
+            kernel.adopt_types(&self.kernel);
+            self.kernel = kernel.clone();
             self.space.set_kernel(kernel.blocks().clone());
         }
         self.world.refresh();
@@ -500,10 +527,8 @@ impl Machine {
 
     /// Notes a load that found nothing and read zero, if there is room for it.
     #[cold]
-    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
-        if self.probed.has_room() {
-            self.probed.push(*fault());
-        }
+    pub fn note_probed(&self, fault: impl FnOnce() -> Box<Fault>) {
+        self.probed.note(fault);
     }
 
     /// Takes the loads that found nothing since the last call, at most 16.

@@ -6,29 +6,9 @@ use std::sync::Arc;
 use super::attach::{Guards, Level, Sessions};
 use super::events::Event;
 use super::fault::HelperProblem;
-use super::machine::{Machine, OfRun};
+use super::machine::{Fire, Machine, OfRun};
+use super::memory::Space;
 use super::outcome::{Nested, Outcome};
-
-/// Who can fire an event on a machine in the middle of a run.
-pub trait Fire: Send + Sync {
-    /// Runs the programs that are attached where the event happens.
-    ///
-    /// # Errors
-    /// [`HelperProblem::Callback`] with the fault of a program that stopped,
-    /// [`HelperProblem::Other`] for an event that can't be.
-    fn fire(&self, machine: &mut Machine, event: &Event) -> Result<Outcome, HelperProblem>;
-}
-
-/// What a CPU keeps of attached programs while they run.
-#[derive(Default)]
-pub(super) struct Nesting {
-    pub guards: Guards,
-    pub sessions: Sessions,
-    /// Who fires events meanwhile.
-    pub firing: Option<Arc<dyn Fire>>,
-    /// What came of such events, until it is collected.
-    pub nested: Vec<Nested>,
-}
 
 /// What belongs to a program in whose middle another one runs.
 pub struct Suspended {
@@ -58,7 +38,7 @@ impl Machine {
     }
 
     /// The sessions of this CPU, and the memory that they lie in.
-    pub(crate) fn sessions(&mut self) -> (&mut Sessions, &mut super::memory::Space) {
+    pub(crate) fn sessions(&mut self) -> (&mut Sessions, &mut Space) {
         (&mut self.nesting.sessions, &mut self.space)
     }
 

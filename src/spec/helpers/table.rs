@@ -81,7 +81,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
             21 skb_set_tunnel_key = net::tunnel::set_key, "long " "struct sk_buff *skb, struct bpf_tunnel_key *key, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer, [] for [TC LWT_XMIT]; }
-            22 perf_event_read = none, "u64 " "struct bpf_map *map, u64 flags" [] {
+            22 perf_event_read = perf::perf_event_read, "u64 " "struct bpf_map *map, u64 flags" [] {
                 (ConstMapPtr, Anything) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             23 redirect = redirect::redirect, "long " "u32 ifindex, u64 flags" [] {
                 (Anything, Anything) -> Integer, [] for [TC XDP LWT_XMIT]; }
@@ -159,11 +159,11 @@ macro_rules! for_each_helper {
                 (PtrToCtx, ConstMapPtr, PtrToMapKey, Anything) -> Integer, [PKT_ACCESS] for [SOCK_OPS]; }
             54 xdp_adjust_meta = xdp::adjust_meta, "long " "struct xdp_buff *xdp_md, int delta" [CHANGES_PACKET] {
                 (PtrToCtx, Anything) -> Integer, [] for [XDP]; }
-            55 perf_event_read_value = none,
+            55 perf_event_read_value = perf::perf_event_read_value,
                 "long " "struct bpf_map *map, u64 flags, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (ConstMapPtr, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            56 perf_prog_read_value = none,
+            56 perf_prog_read_value = perf::perf_prog_read_value,
                 "long " "struct bpf_perf_event_data *ctx, struct bpf_perf_event_value *buf, u32 buf_size" [] {
                 (PtrToCtx, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [GPL_ONLY] for [PERF_EVENT]; }
             57 getsockopt = net::sockopt::get, "long " "void *bpf_socket, int level, int optname, void *optval, int optlen" [] {
@@ -171,7 +171,7 @@ macro_rules! for_each_helper {
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
-            58 override_return = none, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
+            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
                 (PtrToCtx, Anything) -> Integer, [GPL_ONLY] for [KPROBE]; }
             59 sock_ops_cb_flags_set = net::sock_ops::cb_flags_set, "long " "struct bpf_sock_ops *bpf_sock, int argval" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SOCK_OPS]; }
@@ -329,7 +329,7 @@ macro_rules! for_each_helper {
                 (Anything) -> Integer, [NEEDS_PERFMON] for [ALL]; }
             118 jiffies64 = environment::jiffies64, "u64 " "void" [] {
                 () -> Integer, [NEEDS_BPF] for [ALL]; }
-            119 read_branch_records = none, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
+            119 read_branch_records = perf::read_branch_records, "long " "struct bpf_perf_event_data *ctx, void *buf, u32 size, u64 flags" [] {
                 (PtrToCtx, PtrToMem|PTR_MAYBE_NULL|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [GPL_ONLY] for [PERF_EVENT]; }
             120 get_ns_current_pid_tgid = task::get_ns_current_pid_tgid,
@@ -445,7 +445,7 @@ macro_rules! for_each_helper {
             161 ima_inode_hash = none, "long " "struct inode *inode, void *dst, u32 size" [] {
                 (PtrToBtfId(inode), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
-            162 sock_from_file = kernel::sock_from_file, "struct socket *" "struct file *file" [] {
+            162 sock_from_file = net::cast::sock_from_file, "struct socket *" "struct file *file" [] {
                 (PtrToBtfId(file)) -> PtrToBtfId(socket)|PTR_MAYBE_NULL, [] for [BTF_TRACING LSM SYSCALL]; }
             163 check_mtu = net::fib::check_mtu, "long " "void *ctx, u32 ifindex, u32 *mtu_len, s32 len_diff, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem(4)|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE, Anything, Anything) -> Integer,
@@ -471,15 +471,15 @@ macro_rules! for_each_helper {
                 (PtrToTimer, Anything, Anything) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
             172 timer_cancel = timer::cancel, "long " "struct bpf_timer *timer" [] {
                 (PtrToTimer) -> Integer, [GPL_ONLY NEEDS_BPF] for [ALL]; }
-            173 get_func_ip = task::get_func_ip, "u64 " "void *ctx" [] {
+            173 get_func_ip = tracing::get_func_ip, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer,
                     [GPL_ONLY] for [RAW_TP TRACEPOINT PERF_EVENT BTF_TRACING LSM SYSCALL KPROBE_SINGLE];
                 (PtrToCtx) -> Integer, [] for [KPROBE_MULTI]; }
-            174 get_attach_cookie = task::get_attach_cookie, "u64 " "void *ctx" [] {
+            174 get_attach_cookie = tracing::get_attach_cookie, "u64 " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [RAW_TP KPROBE TRACEPOINT PERF_EVENT TP_BTF TRAMPOLINE]; }
             175 task_pt_regs = task::task_pt_regs, "long " "struct task_struct *task" [] {
                 (PtrToBtfId(task_struct)) -> PtrToBtfId(pt_regs), [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            176 get_branch_snapshot = none, "long " "void *entries, u32 size, u64 flags" [] {
+            176 get_branch_snapshot = perf::get_branch_snapshot, "long " "void *entries, u32 size, u64 flags" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero) -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
             177 trace_vprintk = print::trace_vprintk,
                 "long " "const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
@@ -501,12 +501,12 @@ macro_rules! for_each_helper {
                 (Anything, PtrToFunc, PtrToStack|PTR_MAYBE_NULL, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
             182 strncmp = string::strncmp, "long " "const char *s1, u32 s1_sz, const char *s2" [] {
                 (PtrToMem|MEM_RDONLY, ConstSize, PtrToConstStr) -> Integer, [] for [ALL]; }
-            183 get_func_arg = none, "long " "void *ctx, u32 n, u64 *value" [] {
+            183 get_func_arg = tracing::get_func_arg, "long " "void *ctx, u32 n, u64 *value" [] {
                 (PtrToCtx, Anything, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer,
                     [] for [TRAMPOLINE]; }
-            184 get_func_ret = none, "long " "void *ctx, u64 *value" [] {
+            184 get_func_ret = tracing::get_func_ret, "long " "void *ctx, u64 *value" [] {
                 (PtrToCtx, PtrToMem(8)|MEM_UNINIT|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE) -> Integer, [] for [TRAMPOLINE]; }
-            185 get_func_arg_cnt = none, "long " "void *ctx" [] {
+            185 get_func_arg_cnt = tracing::get_func_arg_cnt, "long " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [] for [TRAMPOLINE]; }
             186 get_retval = net::cgroup::get_retval, "int " "void" [] {
                 () -> Integer, [] for [RETVAL LSM_CGROUP]; }

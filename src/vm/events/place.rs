@@ -117,6 +117,7 @@ impl Event {
         };
         let mut placed = parts.insert(prog_type, space)?;
         placed.kern = self.kern.clone();
+        placed.site.retval = self.kern.retval;
         placed.see_checksum(space);
         placed.site.arguments = self.arguments();
         if let Some(extras) = &self.extras

@@ -19,6 +19,7 @@ mod net;
 mod output;
 pub(super) mod packet;
 mod per_cpu;
+mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
@@ -31,6 +32,7 @@ mod task;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod timer;
+mod tracing;
 mod user_ringbuf;
 mod xdp;
 

@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::super::attach::Counter;
 use super::base::Base;
 use super::{Kind, Map};
 use crate::program::MapDef;
@@ -15,20 +16,30 @@ use crate::util::Errno;
 #[derive(Debug)]
 pub struct PerfEventArray {
     base: Base,
-    /// For each slot the CPU whose buffer it holds.
-    slots: Mutex<Vec<Option<u32>>>,
+    /// For each slot the event that it holds.
+    slots: Mutex<Vec<Option<Slot>>>,
+}
+
+/// A perf event.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// The CPU that it is of.
+    cpu: u32,
+    /// What it counts; none for the buffer of a CPU.
+    counter: Option<Counter>,
 }
 
 impl PerfEventArray {
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
-        let slots = (0..def.max_entries).map(|slot| (slot < cpus).then_some(slot));
+        let buffer = |cpu| Slot { cpu, counter: None };
+        let slots = (0..def.max_entries).map(|slot| (slot < cpus).then(|| buffer(slot)));
         Self {
             base: Base::new(def, cpus),
             slots: Mutex::new(slots.collect()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<u32>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,24 +48,57 @@ impl PerfEventArray {
     /// # Errors
     /// `E2BIG` past the end, `ENODEV` for a CPU that is not there.
     pub fn set(&self, slot: u32, cpu: Option<u32>) -> Result<(), Errno> {
-        if cpu.is_some_and(|cpu| cpu >= self.base.cpus()) {
+        self.put(slot, cpu.map(|cpu| Slot { cpu, counter: None }))
+    }
+
+    fn put(&self, slot: u32, event: Option<Slot>) -> Result<(), Errno> {
+        if event.is_some_and(|event| event.cpu >= self.base.cpus()) {
             return Err(Errno::ENODEV);
         }
         let mut slots = self.lock();
-        *slots.get_mut(slot as usize).ok_or(Errno::E2BIG)? = cpu;
+        *slots.get_mut(slot as usize).ok_or(Errno::E2BIG)? = event;
         Ok(())
+    }
+
+    /// Puts a counter of `cpu` into a slot, for `bpf_perf_event_read_value`, or takes it
+    /// away.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set).
+    pub fn set_counter(&self, slot: u32, cpu: u32, counter: Option<Counter>) -> Result<(), Errno> {
+        let event = counter.map(|counter| Slot {
+            cpu,
+            counter: Some(counter),
+        });
+        self.put(slot, event)
+    }
+
+    /// What a program on `cpu` reads through a slot (`get_map_perf_counter`,
+    /// `kernel/trace/bpf_trace.c`). A buffer has counted nothing.
+    ///
+    /// # Errors
+    /// `E2BIG` past the end, `ENOENT` for an empty slot, `EINVAL` where the slot has
+    /// another CPU's event.
+    pub fn counter(&self, slot: u32, cpu: u32) -> Result<Counter, Errno> {
+        match self.lock().get(slot as usize) {
+            None => Err(Errno::E2BIG),
+            Some(None) => Err(Errno::ENOENT),
+            Some(Some(event)) if event.cpu != cpu => Err(Errno::EINVAL),
+            Some(Some(event)) => Ok(event.counter.unwrap_or_default()),
+        }
     }
 
     /// Whether a program on `cpu` may send a record through a slot.
     ///
     /// # Errors
-    /// `E2BIG` past the end, `ENOENT` for an empty slot, `EOPNOTSUPP` where the
-    /// slot has another CPU's buffer.
+    /// `E2BIG` past the end, `ENOENT` for an empty slot, `EINVAL` for a counter,
+    /// `EOPNOTSUPP` where the slot has another CPU's buffer.
     pub fn accepts(&self, slot: u32, cpu: u32) -> Result<(), Errno> {
         match self.lock().get(slot as usize) {
             None => Err(Errno::E2BIG),
             Some(None) => Err(Errno::ENOENT),
-            Some(Some(of)) if *of != cpu => Err(Errno::EOPNOTSUPP),
+            Some(Some(event)) if event.counter.is_some() => Err(Errno::EINVAL),
+            Some(Some(event)) if event.cpu != cpu => Err(Errno::EOPNOTSUPP),
             Some(Some(_)) => Ok(()),
         }
     }

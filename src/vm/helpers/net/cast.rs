@@ -8,6 +8,7 @@
 use super::socket;
 use crate::vm::fault::HelperProblem;
 use crate::vm::helpers::call::{Call, Returned};
+use crate::vm::helpers::kernel::private_socket;
 use crate::vm::world::{AF_INET6, Socket, SocketState, TCP, UDP};
 
 /// `AF_UNIX`.
@@ -86,8 +87,12 @@ pub fn to_mptcp_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "mptcp_sock", |_| false)
 }
 
-/// `(file)`: its `struct socket`, where the test said that it has one.
+/// `(file)`: its `struct socket`, where the test said that it has one, or that is its
+/// private data.
 pub fn sock_from_file(call: &mut Call<'_>) -> Returned {
     let file = call.arg(1);
-    Ok(call.machine.world.net().socket_of_file(file).unwrap_or(0))
+    Ok(match call.machine.world.net().socket_of_file(file) {
+        Some(socket) => socket,
+        None => private_socket(call.machine, file)?,
+    })
 }

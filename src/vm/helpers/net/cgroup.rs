@@ -12,10 +12,7 @@ use crate::vm::memory::AccessKind;
 pub fn get_retval(call: &mut Call<'_>) -> Returned {
     let field = packet::field(call, "retval").and_then(|(block, at)| block.load(at, 4));
     let field = field.and_then(|value| u32::try_from(value).ok());
-    let kept = call
-        .machine
-        .current()
-        .map(|current| current.placed.kern.retval);
+    let kept = call.machine.site().map(|site| site.retval);
     let retval = field.map(u32::cast_signed).or(kept).unwrap_or(0);
     Ok(i64::from(retval).cast_unsigned())
 }
@@ -29,6 +26,7 @@ pub fn set_retval(call: &mut Call<'_>) -> Returned {
     }
     if let Some((current, _)) = call.machine.current_mut() {
         current.placed.kern.retval = retval;
+        current.placed.site.retval = retval;
     }
     Ok(0)
 }
