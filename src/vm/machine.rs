@@ -21,7 +21,7 @@ use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
-use super::owners::Passing;
+use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
