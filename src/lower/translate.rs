@@ -382,6 +382,11 @@ impl Lowering<'_> {
                 let to = insn.and_then(|insn| insn.subprogram_target(pc));
                 to.map(|to| self.bindings.functions.plus(to.cast_unsigned()))
             }
+            Pseudo::BtfId { id, btf_fd: 0 } => {
+                let kernel = self.bindings.machine.world.kernel_memory();
+                let btf = self.program.kernel_btf.as_ref();
+                btf.and_then(|btf| kernel.symbol(btf, id))
+            }
             Pseudo::BtfId { .. } | Pseudo::MapFd { .. } | Pseudo::MapValue { .. } => None,
         };
         found.ok_or(LowerError::Map(pc))

@@ -16,13 +16,12 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
-use super::kernel::KernelError;
+use super::kernel::{KernelError, KernelMemory};
 use super::kfuncs;
 use super::maps::{Kind, Map, Record};
-use super::memory::{
-    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
-};
+use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
+use super::owners::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -38,6 +37,8 @@ pub struct Machine {
     pub space: Space,
     /// The mocked outside.
     pub world: World,
+    /// The kernel memory that the address space has: the world's.
+    kernel: KernelMemory,
     maps: Vec<LoadedMap>,
     /// For each region of the address space the map that it stands for.
     by_region: Vec<Option<MapHandle>>,
@@ -49,6 +50,8 @@ pub struct Machine {
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Storage of objects that are there for the event under way only.
+    pub(super) passing: Passing,
     /// Callbacks that will run later, on all CPUs.
     pub(super) deferred: Arc<Deferred>,
     /// Which of them runs now.
@@ -127,13 +130,14 @@ pub(super) struct Lent {
     address: u64,
 }
 
-/// The program that runs, and what it has reserved, locked and given out.
-pub(super) type OfRun = (
-    Option<Current>,
-    SmallVec<[Lent; 2]>,
-    SmallVec<[u64; 1]>,
-    Vec<Output>,
-);
+/// The program that runs, and what it has reserved, locked, given out, and not found.
+pub(super) struct OfRun {
+    current: Option<Current>,
+    lent: SmallVec<[Lent; 2]>,
+    locks: SmallVec<[u64; 1]>,
+    outputs: Vec<Output>,
+    probed: Probed,
+}
 
 /// The program that runs now, as helpers need to know it.
 #[derive(Debug)]
@@ -150,6 +154,7 @@ impl Machine {
     pub fn new(world: World) -> Self {
         Self {
             space: Space::over(world.kernel_memory().blocks().clone()),
+            kernel: world.kernel_memory().clone(),
             seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
@@ -158,6 +163,7 @@ impl Machine {
             injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
@@ -185,6 +191,7 @@ impl Machine {
         Ok(Self {
             seat: self.seat.take(cpu)?,
             space: self.space.fork(),
+            kernel: self.kernel.clone(),
             world: self.world.on_cpu(cpu),
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
@@ -192,6 +199,7 @@ impl Machine {
             injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: self.deferred.clone(),
             running: None,
             probed: Probed::default(),
@@ -218,6 +226,9 @@ impl Machine {
         }
         let kernel = self.world.kernel_memory();
         if !kernel.blocks().same(self.space.kernel()) {
+            // The world was replaced: what was loaded brings its types.
+            kernel.adopt_types(&self.kernel);
+            self.kernel = kernel.clone();
             self.space.set_kernel(kernel.blocks().clone());
         }
         self.world.refresh();
@@ -329,13 +340,6 @@ impl Machine {
         Some(first.plus(element as u64 * span))
     }
 
-    /// Whether an object of the kernel was at this address that was freed.
-    #[must_use]
-    pub fn is_freed(&self, object: u64) -> bool {
-        let read = self.space.check(object, 1, AccessKind::Read);
-        read.is_err_and(|fault| fault.problem == Problem::Freed)
-    }
-
     /// The element of a map in whose value an address lies, and how far into it.
     pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
         let loaded = self.maps.get(map.index())?;
@@ -347,20 +351,9 @@ impl Machine {
         (element < slab.count() && at < slab.value_size()).then_some((element, at))
     }
 
-    /// What a program with this arena makes of a pointer: one that user space knows of one
-    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
-    /// map is no arena.
-    #[must_use]
-    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
-        let loaded = self.maps.get(arena.index())?;
-        let (Kind::Arena(arena), Some(region)) = (loaded.map.kind(), loaded.arena) else {
-            return None;
-        };
-        Some(match pointer {
-            _ if to_user => arena.to_user(pointer),
-            0 => 0,
-            _ => region.plus(pointer & u64::from(u32::MAX)),
-        })
+    /// Where offset 0 of an arena's region is.
+    pub(super) fn arena_region(&self, map: MapHandle) -> Option<Address> {
+        self.maps.get(map.index())?.arena
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
@@ -479,26 +472,29 @@ impl Machine {
             self.release_locks();
         }
         self.forget_sockets();
+        self.forget_owners();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }
 
     /// What the run under way has of its own, so that another program can run.
     pub(super) fn take_run(&mut self) -> OfRun {
-        (
-            self.current.take(),
-            std::mem::take(&mut self.lent),
-            std::mem::take(&mut self.locks),
-            std::mem::take(&mut self.outputs),
-        )
+        OfRun {
+            current: self.current.take(),
+            lent: std::mem::take(&mut self.lent),
+            locks: std::mem::take(&mut self.locks),
+            outputs: std::mem::take(&mut self.outputs),
+            probed: std::mem::take(&mut self.probed),
+        }
     }
 
     /// Gives it back.
-    pub(super) fn put_run(&mut self, (current, lent, locks, outputs): OfRun) {
-        self.current = current;
-        self.lent = lent;
-        self.locks = locks;
-        self.outputs = outputs;
+    pub(super) fn put_run(&mut self, run: OfRun) {
+        self.current = run.current;
+        self.lent = run.lent;
+        self.locks = run.locks;
+        self.outputs = run.outputs;
+        self.probed = run.probed;
     }
 
     /// Releases what a program held that stopped at a fault: programs on other CPUs wait.
@@ -534,10 +530,8 @@ impl Machine {
 
     /// Notes a load that found nothing and read zero, if there is room for it.
     #[cold]
-    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
-        if self.probed.has_room() {
-            self.probed.push(*fault());
-        }
+    pub fn note_probed(&self, fault: impl FnOnce() -> Box<Fault>) {
+        self.probed.note(fault);
     }
 
     /// Takes the loads that found nothing since the last call, at most 16.

@@ -169,6 +169,22 @@ impl Outcome {
         self.runs.iter().find(|run| run.program == program)
     }
 
+    /// Adds what came of a later run on the same event.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        self.runs.append(&mut later.runs);
+        self.missed.append(&mut later.missed);
+        self.nested.append(&mut later.nested);
+        self.outputs.append(&mut later.outputs);
+        self.stale.append(&mut later.stale);
+        self.probed.append(&mut later.probed);
+        self.injected.append(&mut later.injected);
+        self.context = later.context;
+        self.packet = later.packet;
+        self.kern = later.kern;
+        self.unreleased = later.unreleased;
+        self.overridden = later.overridden.or(self.overridden);
+    }
+
     /// The raw data of the sample that readers of the perf event get (`PERF_SAMPLE_RAW`):
     /// a tracepoint's record, common fields included; none where the event was dropped, or
     /// is no tracepoint.

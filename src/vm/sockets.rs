@@ -199,6 +199,17 @@ impl Machine {
         }
     }
 
+    /// The address that stands for the socket that the current event is about.
+    pub(super) fn event_socket_address(&mut self) -> Option<u64> {
+        match self.event_socket()? {
+            SocketRef::World(id) => self.socket_address(id).ok().flatten(),
+            SocketRef::Own => {
+                let placed = &self.current()?.placed;
+                Some(placed.other("sk").map_or(placed.r1(), Address::register))
+            }
+        }
+    }
+
     /// The socket that the current event is about, if it is about one.
     pub(super) fn event_socket(&self) -> Option<SocketRef> {
         let placed = &self.current()?.placed;
@@ -221,6 +232,14 @@ impl Machine {
         let address = self.socket_address(id)?;
         self.sockets.held.push(id);
         Ok(address.unwrap_or(0))
+    }
+
+    /// The same for a socket at an address, which may be one that is no socket's: a test
+    /// puts into a map what it likes.
+    pub(super) fn hold_socket_at(&mut self, address: u64) {
+        if let Some(SocketRef::World(id)) = self.socket_at(address) {
+            self.sockets.held.push(id);
+        }
     }
 
     /// Takes a socket back; false where the program does not hold it.

@@ -311,7 +311,7 @@ macro_rules! for_each_helper {
             110 tcp_gen_syncookie = net::syncookie::generate, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            111 skb_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
+            111 skb_output = output::skb_output, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(sk_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             112 probe_read_user = probe::probe_read_user, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
@@ -335,7 +335,7 @@ macro_rules! for_each_helper {
             120 get_ns_current_pid_tgid = task::get_ns_current_pid_tgid,
                 "long " "u64 dev, u64 ino, struct bpf_pidns_info *nsdata, u32 size" [] {
                 (Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [ALL]; }
-            121 xdp_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
+            121 xdp_output = output::xdp_output, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(xdp_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             122 get_netns_cookie = net::socket::get_netns_cookie, "u64 " "void *ctx" [] {
@@ -445,7 +445,7 @@ macro_rules! for_each_helper {
             161 ima_inode_hash = none, "long " "struct inode *inode, void *dst, u32 size" [] {
                 (PtrToBtfId(inode), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
-            162 sock_from_file = kernel::sock_from_file, "struct socket *" "struct file *file" [] {
+            162 sock_from_file = net::cast::sock_from_file, "struct socket *" "struct file *file" [] {
                 (PtrToBtfId(file)) -> PtrToBtfId(socket)|PTR_MAYBE_NULL, [] for [BTF_TRACING LSM SYSCALL]; }
             163 check_mtu = net::fib::check_mtu, "long " "void *ctx, u32 ifindex, u32 *mtu_len, s32 len_diff, u64 flags" [] {
                 (PtrToCtx, Anything, PtrToMem(4)|MEM_FIXED_SIZE|MEM_ALIGNED|MEM_WRITE, Anything, Anything) -> Integer,
@@ -528,7 +528,7 @@ macro_rules! for_each_helper {
             193 ima_file_hash = none, "long " "struct file *file, void *dst, u32 size" [] {
                 (PtrToBtfId(file), PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [MIGHT_SLEEP ALLOW_LIST] for [LSM]; }
-            194 kptr_xchg = none, "void *" "void *dst, void *ptr" [ACQUIRES] {
+            194 kptr_xchg = kptr::kptr_xchg, "void *" "void *dst, void *ptr" [ACQUIRES] {
                 (KptrXchgDest, PtrToBtfId|PTR_MAYBE_NULL|OBJ_RELEASE) -> PtrToBtfId|PTR_MAYBE_NULL, [NEEDS_BPF] for [ALL]; }
             195 map_lookup_percpu_elem = maps::lookup_percpu_elem,
                 "void *" "struct bpf_map *map, const void *key, u32 cpu" [] {

@@ -13,6 +13,7 @@ mod dynptr;
 mod environment;
 mod format;
 mod kernel;
+mod kptr;
 mod maps;
 mod net;
 mod output;

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
+use super::super::kernel::KernelObject;
 use super::super::maps::{Kind, Map, Record, RingBuf};
+use super::super::memory::AccessKind;
 use super::super::outcome::Output;
 use super::call::{Call, unfit};
 use crate::spec::{
@@ -113,27 +115,73 @@ pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
 }
 
 /// Sends a record to the perf buffer of the current CPU, or through the slot that
-/// the flags name. The record here is what the program gave: the padding to 8
-/// bytes that the kernel adds behind it is left out.
+/// the flags name. Behind what the program gave stand bytes of the packet, where there is
+/// one and the flags ask for some.
 pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
+    if has_packet(call) {
+        return send(call, |call, len| call.machine.packet_bytes(0, len));
+    }
+    if call.arg(3) & !INDEX_MASK != 0 {
+        // The data is looked at all the same.
+        call.check(4, size_of_data(call), AccessKind::Read)?;
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    send(call, |_, _| None)
+}
+
+/// The same for a program that was given a kernel's packet as an argument
+/// (`bpf_skb_output`): the bytes are those from `skb->data` on.
+pub(super) fn skb_output(call: &mut Call<'_>) -> Result {
+    send(call, |call, len| {
+        packet_behind(call, len, "data", |skb| skb.get("len").ok())
+    })
+}
+
+/// The same for a driver's packet (`bpf_xdp_output`).
+pub(super) fn xdp_output(call: &mut Call<'_>) -> Result {
+    send(call, |call, len| {
+        packet_behind(call, len, "data", |xdp| {
+            let (data, end) = (xdp.get("data").ok()?, xdp.get("data_end").ok()?);
+            end.checked_sub(data)
+        })
+    })
+}
+
+/// The first bytes of a packet that an object of the kernel stands for.
+fn packet_behind(
+    call: &Call<'_>,
+    len: usize,
+    data: &str,
+    there: impl Fn(&KernelObject) -> Option<u64>,
+) -> Option<Vec<u8>> {
+    let packet = call.machine.world.kernel_memory().object_at(call.arg(1))?;
+    if len as u64 > there(&packet)? {
+        return None;
+    }
+    let mut bytes = vec![0; len];
+    let at = packet.get(data).ok()?;
+    call.machine.space.probe(at, &mut bytes).map(|()| bytes)
+}
+
+/// How many bytes a program gives.
+fn size_of_data(call: &Call<'_>) -> usize {
+    usize::try_from(call.arg(5)).unwrap_or(usize::MAX)
+}
+
+/// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
+fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
     let (_, map) = call.map(2)?;
     let Kind::PerfEventArray(events) = map.kind() else {
         return Err(unfit(2, &*map));
     };
     let flags = call.arg(3);
-    let size = usize::try_from(call.arg(5)).unwrap_or(usize::MAX);
-    let mut data = call.read(4, size)?.into_vec();
-    let allowed = if has_packet(call) {
-        INDEX_MASK | CTXLEN_MASK
-    } else {
-        INDEX_MASK
-    };
-    if flags & !allowed != 0 {
+    let mut data = call.read(4, size_of_data(call))?.into_vec();
+    if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
     let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
     if appended > 0 {
-        match call.machine.packet_bytes(0, appended) {
+        match packet(call, appended) {
             Some(packet) => data.extend(packet),
             None => return Ok(Errno::EFAULT.to_ret()),
         }

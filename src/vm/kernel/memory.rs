@@ -25,6 +25,8 @@ pub struct KernelMemory {
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     pub by_name: FxHashMap<Arc<str>, Arc<Block>>,
+    /// The types that objects declare variables with.
+    pub declared: FxHashMap<Arc<str>, BlockType>,
     /// The instances by address and CPU.
     pub per_cpu: FxHashMap<(u64, u32), Arc<Block>>,
 }

@@ -82,6 +82,16 @@ pub(super) fn object_of(
         .ok_or_else(|| call.wrong(arg, wanted))
 }
 
+/// Drops the object of the node in argument 2, which the program gave away in vain.
+pub(super) fn give_up(call: &mut Call<'_>) -> Result<(), HelperProblem> {
+    let object = call.machine.kfuncs.objects.at(call.arg(2));
+    let Some((object, _)) = object else {
+        return Ok(());
+    };
+    call.machine.release(2, object)?;
+    super::object::drop_object(call.machine, object).map(drop)
+}
+
 /// Takes a node out of the program's hands to put it into a graph. One that is in a graph
 /// already is dropped (`false`): the program gave its reference away.
 pub(super) fn take_in(call: &mut Call<'_>, object: u64, owner: u64) -> Result<bool, HelperProblem> {

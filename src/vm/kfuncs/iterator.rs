@@ -38,6 +38,9 @@ impl Iterator {
     }
 }
 
+/// The fewest bytes that an iterator takes.
+const MIN_SIZE: usize = 8;
+
 /// Makes an iterator of `size` bytes at argument 1. One that could not be made is there
 /// all the same, and empty, so that it may be moved on and ended.
 pub(super) fn begin(
@@ -53,6 +56,15 @@ pub(super) fn begin(
     }
     let problem = format!("there is an iterator already: bpf_iter_{name}_destroy() ends it first");
     Err(HelperProblem::Other(problem))
+}
+
+/// Makes an iterator of this kind that gives nothing.
+pub(super) fn begin_empty(
+    call: &mut Call<'_>,
+    kind: &'static str,
+) -> std::result::Result<(), HelperProblem> {
+    let left = Vec::new().into_iter();
+    begin(call, MIN_SIZE, Iterator::Objects { kind, left })
 }
 
 /// The iterator of this kind at argument 1.

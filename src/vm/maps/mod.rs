@@ -223,6 +223,9 @@ impl dyn Map + '_ {
     /// # Errors
     /// As of `read`; `EINVAL` for other flags, and where a value has no lock.
     pub fn read_with(&self, key: &[u8], flags: UpdateFlags) -> Result<Vec<u8>, Errno> {
+        // Before rights, as in the kernel; the lock is looked for behind them.
+        self.base()
+            .check_read(flags.difference(UpdateFlags::LOCK))?;
         self.base().user_reads()?;
         self.base().check_read(flags)?;
         self.base().check_key(key)?;

@@ -298,6 +298,13 @@ impl Space {
         self.reach(value, len, kind, Problem::Bounds, |_, _| Some(()))
     }
 
+    /// Whether what was at this address, of which nothing else is known, is gone.
+    #[must_use]
+    pub fn is_freed(&self, value: u64) -> bool {
+        let read = self.check(value, 1, AccessKind::Read);
+        read.is_err_and(|fault| fault.problem == Problem::Freed)
+    }
+
     /// Judges an access and does it to the bytes there; `otherwise` is wrong where it
     /// can't be done.
     fn reach<T>(

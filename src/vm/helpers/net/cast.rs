@@ -8,6 +8,7 @@
 use super::socket;
 use crate::vm::fault::HelperProblem;
 use crate::vm::helpers::call::{Call, Returned};
+use crate::vm::helpers::kernel::private_socket;
 use crate::vm::world::{AF_INET6, Socket, SocketState, TCP, UDP};
 
 /// `AF_UNIX`.
@@ -86,4 +87,10 @@ pub fn to_unix_sock(call: &mut Call<'_>) -> Returned {
 /// `(socket)`: none here is part of an MPTCP connection.
 pub fn to_mptcp_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "mptcp_sock", |_| false)
+}
+
+/// `(file)`: the `struct socket` that is its private data.
+pub fn sock_from_file(call: &mut Call<'_>) -> Returned {
+    let file = call.arg(1);
+    private_socket(call.machine, file)
 }
