@@ -17,7 +17,7 @@ use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
 use super::kernel::{KernelError, KernelMemory};
-use super::kfuncs;
+use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
@@ -59,7 +59,7 @@ pub struct Machine {
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
     /// What kernel functions keep.
-    pub(super) kfuncs: kfuncs::State,
+    pub(super) kfuncs: KfuncState,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
@@ -167,7 +167,7 @@ impl Machine {
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
-            kfuncs: kfuncs::State::default(),
+            kfuncs: KfuncState::default(),
             task: None,
             outputs: Vec::new(),
             current: None,
@@ -521,6 +521,11 @@ impl Machine {
     /// Records something that a program gave out.
     pub fn output(&mut self, output: Output) {
         self.outputs.push(output);
+    }
+
+    /// What programs have given out since it was taken last.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.outputs.iter()
     }
 
     /// Takes what programs have given out since the last call.

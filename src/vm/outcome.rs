@@ -139,6 +139,8 @@ pub enum Output {
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// What an iterator printed for who reads it (`bpf_seq_printf`, `bpf_seq_write`).
+    Seq(Vec<u8>),
     /// Where a helper sent the packet or connection.
     Redirect(Redirect),
     /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
@@ -241,6 +243,17 @@ impl Outcome {
             Output::Redirect(redirect) => Some(redirect),
             _ => None,
         })
+    }
+
+    /// All that iterators printed for who reads them, as text.
+    #[must_use]
+    pub fn seq(&self) -> String {
+        let pieces = self.outputs.iter().filter_map(|output| match output {
+            Output::Seq(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        let bytes = pieces.collect::<Vec<_>>().concat();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The records that went to a ring buffer or perf buffer of this name.
