@@ -17,6 +17,7 @@ mod fire;
 mod inject;
 mod input;
 mod interrupt;
+mod iterate;
 mod kernel;
 mod layouts;
 mod load;
