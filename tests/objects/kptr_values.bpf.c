@@ -4,13 +4,13 @@
 
 #define __kptr __attribute__((btf_type_tag("kptr")))
 
-struct node {
+struct owned_item {
 	__u64 value;
 };
 
 struct owner {
 	__u64 updates;
-	struct node __kptr *node;
+	struct owned_item __kptr *node;
 };
 
 struct {
@@ -37,11 +37,11 @@ __u64 address, taken;
 
 static int put(struct owner *owner, __u64 value)
 {
-	struct node *node, *old;
+	struct owned_item *node, *old;
 
 	if (!owner)
 		return 1;
-	node = bpf_obj_new(struct node);
+	node = bpf_obj_new(struct owned_item);
 	if (!node)
 		return 2;
 	node->value = value;
