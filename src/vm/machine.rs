@@ -342,11 +342,14 @@ impl Machine {
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
         let loaded = self.maps.get(map.index())?;
-        if let Kind::Arena(arena) = loaded.map.kind() {
-            return (element == 0).then(|| arena.user_start());
+        // First what nearly all maps have: look-ups of programs come by here.
+        if let Some((first, span)) = loaded.values {
+            return Some(first.plus(element as u64 * span));
         }
-        let (first, span) = loaded.values?;
-        Some(first.plus(element as u64 * span))
+        match loaded.map.kind() {
+            Kind::Arena(arena) => (element == 0).then(|| arena.user_start()),
+            _ => None,
+        }
     }
 
     /// The element of a map in whose value an address lies, and how far into it.

@@ -7,9 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::{Kind, Map, create as make};
-use super::{keys, map, seen};
+use super::{ANY, keys, map, seen};
 use crate::program::MapDef;
-use crate::spec::{MapFlags, MapType, UpdateFlags};
+use crate::spec::{KeyRule, MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
 
 const CPUS: usize = 2;
@@ -44,7 +44,14 @@ enum Op {
     Remove {
         key: Vec<u8>,
     },
+    Take {
+        key: Vec<u8>,
+    },
     Keys,
+    /// All elements, so many at a time or more.
+    Batches {
+        count: u32,
+    },
 }
 
 /// More keys than there is room for.
@@ -63,8 +70,10 @@ fn op(key: impl Strategy<Value = Vec<u8>> + Clone) -> impl Strategy<Value = Op> 
         2 => key.clone().prop_map(|key| Op::Read { key }),
         2 => (key.clone(), any::<u8>(), flags)
             .prop_map(|(key, fill, flags)| Op::Write { key, fill, flags }),
-        1 => key.prop_map(|key| Op::Remove { key }),
+        1 => key.clone().prop_map(|key| Op::Remove { key }),
+        1 => key.prop_map(|key| Op::Take { key }),
         1 => Just(Op::Keys),
+        1 => (1..5u32).prop_map(|count| Op::Batches { count }),
     ]
 }
 
@@ -123,10 +132,57 @@ fn agree(map: &dyn Map, model: &mut dyn Model, ops: Vec<Op>) -> Result<(), TestC
                 );
             }
             Op::Remove { key } => prop_assert_eq!(map.remove(&key), model.delete(&key)),
+            Op::Take { key } => {
+                let takes = map.def().map_type.info().key == KeyRule::Any;
+                let expected = match model.read(&key) {
+                    _ if !takes => Err(Errno::ENOTSUPP),
+                    Err(errno) => Err(errno),
+                    Ok(values) => {
+                        model.delete(&key).unwrap();
+                        Ok(user(values))
+                    }
+                };
+                prop_assert_eq!(map.take(&key, ANY), expected);
+            }
             Op::Keys => prop_assert_eq!(keys(map), model.keys()),
+            Op::Batches { count } => {
+                let mut expected: Vec<_> = model
+                    .keys()
+                    .into_iter()
+                    .map(|key| (key.clone(), user(model.read(&key).unwrap())))
+                    .collect();
+                expected.sort();
+                prop_assert_eq!(batches(map, count), expected);
+            }
         }
     }
     Ok(())
+}
+
+/// All elements, batch after batch; a bucket that is too large for one is asked for again
+/// with a larger one.
+fn batches(map: &dyn Map, mut count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut found, mut from) = (Vec::new(), None);
+    loop {
+        let batch = map.read_batch(from.as_deref(), count, ANY);
+        let keys = batch.keys.chunks(map.def().key_size as usize);
+        let values = batch.values.chunks(map.user_value_size());
+        assert!(keys.len() == values.len() && keys.len() <= count as usize);
+        found.extend(
+            keys.zip(values)
+                .map(|(key, value)| (key.to_vec(), value.to_vec())),
+        );
+        from = Some(batch.next);
+        match batch.result {
+            Ok(()) => {}
+            Err(Errno::ENOSPC) => count += 1,
+            Err(errno) => {
+                assert_eq!(errno, Errno::ENOENT);
+                found.sort();
+                return found;
+            }
+        }
+    }
 }
 
 fn check_flags(flags: u64, exists: bool) -> Result<(), Errno> {
