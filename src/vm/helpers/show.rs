@@ -478,3 +478,6 @@ fn integer(number: u128, width: u8, signed: bool) -> String {
         false => masked(number, width).to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;
