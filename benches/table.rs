@@ -75,8 +75,10 @@ fn measure_all(names: &[String], effort: Effort, show: &mut dyn FnMut(&str)) {
         figures.extend(rows::compile::figures(&compiled));
         figures.push(rows::loading::figure(effort));
         figures.push(rows::events::figure(effort));
+        let maps = rows::maps::all(effort);
+        figures.extend(maps.figures());
         let threads = rows::threads::table(effort);
-        details = format!("{}\n{threads}", rows::compile::table(&compiled));
+        details = format!("{}\n{maps}\n{threads}", rows::compile::table(&compiled));
     }
     let shown = figures
         .iter()

@@ -246,6 +246,16 @@ impl Program {
         }
     }
 
+    /// The types of the kernel that the program was relocated for. Where there was none,
+    /// its own types stand in for them ([`kernel_btf`](Self::kernel_btf)): of what a
+    /// kernel has, these know nothing.
+    #[must_use]
+    pub fn kernel_types(&self) -> Option<&Btf> {
+        let own = self.btf.as_ref();
+        let kernel = self.kernel_btf.as_ref();
+        kernel.filter(|kernel| !own.is_some_and(|own| own.same(kernel)))
+    }
+
     /// The map of this id.
     #[must_use]
     pub fn map(&self, id: MapId) -> Option<&MapDef> {

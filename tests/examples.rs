@@ -16,15 +16,31 @@ mod dropmon;
 mod execsnoop;
 #[path = "examples/exits.rs"]
 mod exits;
+#[path = "examples/func_counts.rs"]
+mod func_counts;
+#[path = "examples/func_latency.rs"]
+mod func_latency;
+#[path = "examples/lines.rs"]
+mod lines;
 #[path = "examples/lo_filter.rs"]
 mod lo_filter;
+#[path = "examples/one_liners.rs"]
+mod one_liners;
+#[path = "examples/profile.rs"]
+mod profile;
 #[path = "examples/runqlat.rs"]
 mod runqlat;
 #[path = "examples/softirqs.rs"]
 mod softirqs;
 #[path = "examples/urandom_read.rs"]
 mod urandom_read;
+#[path = "examples/usdt_latency.rs"]
+mod usdt_latency;
+#[path = "examples/vfs_read_latency.rs"]
+mod vfs_read_latency;
 #[path = "examples/write_hist.rs"]
 mod write_hist;
+#[path = "examples/write_hist_kprobe.rs"]
+mod write_hist_kprobe;
 #[path = "examples/xdp_count.rs"]
 mod xdp_count;

@@ -13,10 +13,22 @@ use bpflab::object::Target;
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
 use bpflab::vm::events::Event;
-use bpflab::{Object, Vm};
+use bpflab::{Error, Object, Vm};
 
-/// What each program returns.
-const RETURNED: &[(&str, i32)] = &[
+/// Objects, the type of their programs, and what each of these returns.
+const RETURNED: &[(&str, ProgType, &[(&str, i32)])] = &[
+    ("kfuncs", ProgType::Syscall, OBJECTS_AND_OTHERS),
+    ("exceptions", ProgType::SchedCls, EXCEPTIONS),
+];
+
+const EXCEPTIONS: &[(&str, i32)] = &[
+    ("not_thrown", 2),
+    ("thrown", 9),
+    ("thrown_at_once", 64),
+    ("handled", 17),
+];
+
+const OBJECTS_AND_OTHERS: &[(&str, i32)] = &[
     ("numbers", 39),
     ("numbers_backwards", -22),
     ("bits", 86_368),
@@ -38,25 +50,34 @@ fn own(name: &str) -> Object {
     object
 }
 
-fn event() -> Event {
-    Event::input(ProgType::Syscall, Vec::new())
+/// A packet, or nothing for programs that user space calls.
+fn event(prog_type: ProgType) -> Event {
+    let len = if prog_type == ProgType::Syscall {
+        0
+    } else {
+        64
+    };
+    Event::input(prog_type, vec![0; len])
 }
 
 #[test]
 fn programs_return_what_they_should() {
-    for (name, expected) in RETURNED {
-        let mut vm = Vm::new(own("kfuncs")).unwrap();
-        let outcome = vm.run(name, &event()).unwrap();
-        let returned = outcome.returned(name).map(u32::cast_signed);
-        assert_eq!(returned, Some(*expected), "{name}");
-        assert_eq!(outcome.unreleased, [], "{name}");
+    for (object, prog_type, programs) in RETURNED {
+        for (name, expected) in *programs {
+            let mut vm = Vm::new(own(object)).unwrap();
+            let outcome = vm.run(name, &event(*prog_type)).unwrap();
+            let returned = outcome.returned(name).map(u32::cast_signed);
+            assert_eq!(returned, Some(*expected), "{name}");
+            assert_eq!(outcome.unreleased, [], "{name}");
+        }
     }
 }
 
 /// The answer of an engine, without the maps that hold addresses or locks.
 fn ask(engine: &mut dyn Engine, program: &Arc<Program>) -> Answer {
-    let mut answer = engine.run(&Subject::new(program.clone(), event())).unwrap();
-    answer.maps.retain(|map| map.name == ".bss");
+    let subject = Subject::new(program.clone(), event(program.prog_type));
+    let mut answer = engine.run(&subject).unwrap();
+    answer.maps.retain(|map| map.name.ends_with(".bss"));
     assert_eq!(answer.maps.len(), 1);
     answer
 }
@@ -68,12 +89,136 @@ fn the_running_kernel_says_the_same() {
     if here::kernel().is_none() {
         return;
     }
-    let object = Object::open("tests/objects/kfuncs.bpf.o").unwrap();
-    for program in object.programs() {
-        let program = Arc::new(program.unwrap());
-        let ours = ask(&mut Ours::new(EngineKind::Checked), &program);
-        let kernels = ask(&mut Kernel, &program);
-        assert_eq!(ours.retval, kernels.retval, "{}", program.name);
-        assert_eq!(ours.maps, kernels.maps, "{}", program.name);
+    for (object, ..) in RETURNED {
+        let object = Object::open(format!("tests/objects/{object}.bpf.o")).unwrap();
+        for program in object.programs() {
+            let program = Arc::new(program.unwrap());
+            let ours = ask(&mut Ours::new(EngineKind::Checked), &program);
+            let kernels = ask(&mut Kernel, &program);
+            assert_eq!(ours.retval, kernels.retval, "{}", program.name);
+            assert_eq!(ours.maps, kernels.maps, "{}", program.name);
+        }
     }
+}
+
+/// Programs that the verifier refuses, and what stops them here.
+const MISUSES: &[(&str, &str)] = &[
+    (
+        "drops_twice",
+        "kernel function bpf_obj_drop_impl: argument 1 is object of type item, \
+         an object that bpf_obj_new() made wanted",
+    ),
+    (
+        "writes_what_is_gone",
+        "writes 8 bytes at object of type item, which is gone",
+    ),
+    (
+        "writes_behind",
+        "writes 8 bytes at object of type item+32, 8 bytes past its end (32 bytes)",
+    ),
+    (
+        "pushes_without_the_lock",
+        "kernel function bpf_list_push_front_impl: the lock beside the list's head in \
+         map value .data.A[0] is not held",
+    ),
+    (
+        "pushes_no_node",
+        "kernel function bpf_list_push_front_impl: argument 2 is object of type item, \
+         a bpf_list_node of an allocated object wanted",
+    ),
+    (
+        "moves_no_iterator",
+        "kernel function bpf_iter_num_next: there is no iterator: \
+         bpf_iter_num_new() makes one first",
+    ),
+    (
+        "makes_an_iterator_twice",
+        "kernel function bpf_iter_num_new: there is an iterator already: \
+         bpf_iter_num_destroy() ends it first",
+    ),
+    (
+        "leaves_no_section",
+        "kernel function bpf_rcu_read_unlock: the program is in no RCU read section",
+    ),
+    (
+        "restores_in_the_wrong_order",
+        "kernel function bpf_local_irq_restore: interrupts are restored in another order \
+         than they were saved in",
+    ),
+    (
+        "gives_back_what_it_does_not_have",
+        "kernel function bpf_task_release: argument 1 is a null pointer, \
+         an object that the program holds a reference to wanted",
+    ),
+    (
+        "calls_what_nobody_knows",
+        "kernel function bpf_strnlen_of_a_module: no implementation here; \
+         supply one: `vm.mock_kfunc(\"bpf_strnlen_of_a_module\", |call| Ok(0))`",
+    ),
+    (
+        "throws_in_a_callback",
+        "bpf_throw() in a callback, where no program may call it",
+    ),
+];
+
+#[test]
+fn misuse_is_named() {
+    for (name, expected) in MISUSES {
+        let mut vm = Vm::unverified(own("kfunc_misuse")).unwrap();
+        let fault = match vm.run(name, &event(ProgType::Syscall)) {
+            Err(Error::Fault(fault)) => fault,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(fault.kind.to_string(), *expected, "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_given_back_is_told() {
+    let mut vm = Vm::unverified(own("kfunc_misuse")).unwrap();
+    for _ in 0..3 {
+        let outcome = vm
+            .run("keeps_everything", &event(ProgType::Syscall))
+            .unwrap();
+        let held: Vec<_> = outcome.unreleased.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            held,
+            [
+                "object of type item",
+                "iterator bpf_iter_num at stack of keeps_everything+496",
+                "RCU read section",
+                "state of interrupts saved at stack of keeps_everything+504",
+            ]
+        );
+    }
+    let outcome = vm
+        .run("reads_what_is_gone", &event(ProgType::Syscall))
+        .unwrap();
+    assert_eq!(outcome.returned("reads_what_is_gone"), Some(0));
+    assert_eq!(outcome.unreleased, []);
+    assert_eq!(outcome.probed.len(), 1);
+}
+
+#[test]
+fn mocks_go_first_and_stand_for_functions_of_modules() {
+    let mut vm = Vm::unverified(own("kfunc_misuse")).unwrap();
+    vm.mock_kfunc("bpf_strnlen_of_a_module", |call| {
+        Ok(call.read(1, 6)?.iter().position(|byte| *byte == 0).unwrap() as u64)
+    })
+    .unwrap();
+    let name = "calls_what_nobody_knows";
+    let outcome = vm.run(name, &event(ProgType::Syscall)).unwrap();
+    assert_eq!(outcome.returned(name), Some(6));
+    let unknown = vm.mock_kfunc("bpf_strnlen_of_another", |_| Ok(0));
+    assert!(matches!(unknown, Err(Error::NoKfunc(_))));
+
+    let mut vm = Vm::new(own("kfuncs")).unwrap();
+    let mut left = 3u32;
+    vm.mock_kfunc("bpf_iter_num_next", move |_| {
+        left = left.saturating_sub(1);
+        Ok(0)
+    })
+    .unwrap();
+    let outcome = vm.run("numbers", &event(ProgType::Syscall)).unwrap();
+    assert_eq!(outcome.returned("numbers"), Some(0));
 }

@@ -6,11 +6,13 @@
 //! | `compile` | compiling programs of 100 to 60,000 instructions |
 //! | `loading` | from a file to a program that is ready |
 //! | `events` | events from memory |
+//! | `maps` | single operations on maps |
 //! | `threads` | map operations from one and two threads |
 
 pub mod compile;
 pub mod events;
 pub mod goals;
 pub mod loading;
+pub mod maps;
 pub mod programs;
 pub mod threads;

@@ -7,6 +7,7 @@
 //! | `expected` | the same computations in plain Rust |
 //! | `engine` | what an engine is here |
 //! | `columns` | which there are |
+//! | `maps` | single operations on maps |
 //! | `ours`, `kernel`, `rbpf`, `sbpf`, `native` | the engines |
 
 pub mod columns;
@@ -15,6 +16,7 @@ pub mod expected;
 pub mod inputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod kernel;
+pub mod maps;
 pub mod native;
 pub mod ours;
 pub mod programs;

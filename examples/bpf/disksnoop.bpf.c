@@ -117,6 +117,7 @@ int complete(struct trace_event_raw_block_rq_completion *ctx)
 
 	device = device_of(ctx->dev);
 	if (device) {
+		// Of 32 bits: below 32, which the verifier is told once more.
 		__u32 slot = slot_of(issued->bytes) & 31;
 
 		__sync_fetch_and_add(&device->requests, 1);

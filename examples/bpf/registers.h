@@ -12,6 +12,11 @@ struct user_pt_regs {
 	__u64 pc;
 	__u64 pstate;
 };
+
+// They are the first part of what the kernel saves.
+struct pt_regs {
+	struct user_pt_regs user_regs;
+};
 #else
 #include <linux/ptrace.h>
 #endif

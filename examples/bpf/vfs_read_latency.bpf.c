@@ -57,21 +57,24 @@ static __always_inline struct reads *reads_of(__u32 process)
 SEC("kretprobe/vfs_read")
 int BPF_KRETPROBE(leave, long returned)
 {
-	__u64 id = bpf_get_current_pid_tgid(), us;
-	__u32 thread = id;
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 thread = id, slot;
 	__u64 *since = bpf_map_lookup_elem(&inside, &thread);
 	struct reads *reads;
 
 	// It was in the function already when it was probed.
 	if (!since)
 		return 0;
-	us = (bpf_ktime_get_ns() - *since) / 1000;
+	slot = slot_of((bpf_ktime_get_ns() - *since) / 1000);
 	bpf_map_delete_elem(&inside, &thread);
 
 	reads = reads_of(id >> 32);
 	if (!reads)
 		return 0;
-	__sync_fetch_and_add(&reads->slots[slot_of(us) & 31], 1);
+	// The last slot counts all that takes longer, too.
+	if (slot >= 32)
+		slot = 31;
+	__sync_fetch_and_add(&reads->slots[slot], 1);
 	if (returned < 0)
 		__sync_fetch_and_add(&reads->failed, 1);
 	else

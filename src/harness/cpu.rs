@@ -1,6 +1,7 @@
 //! Other CPUs of a machine, for other threads.
 
 use super::error::Result;
+use super::layouts::Layouts;
 use super::vm::Vm;
 use crate::interp::Checked;
 
@@ -55,6 +56,7 @@ impl Vm {
             shared: self.shared.clone(),
             map_types: self.map_types.clone(),
             kernel_btf: self.kernel_btf.clone(),
+            layouts: Layouts::default(),
             budget: self.budget,
             passes: self.passes,
             threaded: self.threaded,

@@ -32,13 +32,19 @@ impl Vm {
         if let Some(layout) = self.declared(name) {
             return Ok(Event::tracepoint(layout.clone()));
         }
+        let layout = self.layouts.get(name, || self.record(name))?;
+        Ok(Event::tracepoint(layout))
+    }
+
+    /// The record of a tracepoint, by the first who knows it.
+    fn record(&self, name: &str) -> Result<Layout> {
         let (group, event) = name.split_once('/').unwrap_or(("", name));
         let of = |btf: Option<&Btf>| Layout::of_tracepoint(group, event, btf, Arch::HOST);
         let layout = match self.first_btf(|btf| of(Some(btf))) {
             Some(layout) => layout,
             None => of(None).or_else(|error| self.declared_record(name).ok_or(error)),
         };
-        Ok(Event::tracepoint(layout?))
+        Ok(layout?)
     }
 
     /// The record of a tracepoint as the first program on it declares it.

@@ -4,17 +4,29 @@
 use super::vm::Vm;
 use crate::object::{ExternKind, Object};
 use crate::program::Program;
+use crate::vm::memory::BlockType;
 
 impl Vm {
-    /// Gives untyped externs (`extern const void name __ksym`) the addresses that the
-    /// mocked kernel's symbols have, and the mocked kernel those that the test gave the
-    /// object. A weak one that the mocked kernel does not know stays missing.
+    /// Tells the mocked kernel the types of variables that an object declares, and gives
+    /// untyped externs (`extern const void name __ksym`) the addresses of its symbols, or
+    /// its symbols those that the test gave the object. A weak one that the mocked kernel
+    /// does not know stays missing.
     pub(super) fn share_symbols(&self, object: &mut Object) {
         let kernel = self.machine.world.kernel_memory();
         let untyped = object.externs().iter().filter_map(|ext| match ext.kind {
             ExternKind::KernelVariable { ty: None } => Some((ext.name.clone(), ext.weak)),
             _ => None,
         });
+        let typed = object.externs().iter().filter_map(|ext| match ext.kind {
+            ExternKind::KernelVariable { ty: Some(id) } => Some((&ext.name, id)),
+            _ => None,
+        });
+        if let Some(btf) = object.btf() {
+            for (name, id) in typed {
+                let btf = btf.clone();
+                kernel.declare(name, BlockType { btf, id });
+            }
+        }
         for (name, weak) in untyped.collect::<Vec<_>>() {
             if let Some(address) = object.ksym(&name) {
                 kernel.place_symbol(&name, address);

@@ -125,10 +125,10 @@ impl Vm {
             .map(|def| self.load_map(def, btf))
             .collect::<Result<Vec<_>>>()?;
         self.share_types(programs.iter().map(Arc::as_ref));
+        self.layouts.clear();
         if self.kernel_btf.is_none() {
-            self.kernel_btf = programs
-                .iter()
-                .find_map(|program| program.kernel_btf.clone());
+            let mut kernels = programs.iter().filter_map(|program| program.kernel_types());
+            self.kernel_btf = kernels.next().cloned();
         }
         let mut handles = Vec::with_capacity(programs.len());
         for (program, verification) in programs.into_iter().zip(verifications) {

@@ -10,6 +10,7 @@ use crate::spec::UpdateFlags;
 use crate::util::Errno;
 use crate::vm::ProgramHandle;
 use crate::vm::maps::{Arena, Function, Kind, LocalStorage, StructOps};
+use crate::vm::world::SocketId;
 
 const ANY: UpdateFlags = UpdateFlags::empty();
 
@@ -25,7 +26,7 @@ impl MapView<'_> {
 
     /// Whether an owner is an object of the kernel that was freed.
     fn is_freed(&self, owner: u64) -> bool {
-        self.machine.is_freed(owner)
+        self.machine.space.is_freed(owner)
     }
 
     /// The value that belongs to an object; `None` where it has none, or was freed.
@@ -239,6 +240,23 @@ impl Vm {
         match view.map.kind() {
             Kind::StructOps(table) => Ok(table.functions()),
             _ => Err(view.wrong_kind("a table of functions")),
+        }
+    }
+
+    /// Puts a socket of the [world's network](crate::vm::World::net) under a key of a
+    /// sockmap, sockhash or reuseport array.
+    ///
+    /// # Errors
+    /// As of [`MapView::set_object`]; `EBADF` where the network has no such socket.
+    pub fn set_socket<K>(&mut self, map: &str, key: &K, socket: SocketId) -> Result<()>
+    where
+        K: IntoBytes + Immutable + ?Sized,
+    {
+        let address = self.machine.socket_address(socket)?;
+        let view = self.map(map)?;
+        match address {
+            Some(address) => view.set_object(key, address),
+            None => Err(view.failed("update", Errno::EBADF)),
         }
     }
 

@@ -6,6 +6,7 @@ use super::attach_point::Attached;
 use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use super::interrupt::Interrupts;
+use super::layouts::Layouts;
 use crate::btf::Btf;
 use crate::interp::{Budget, Checked, Image};
 use crate::lower::{Lowered, Passes};
@@ -56,6 +57,8 @@ pub struct Vm {
     pub(super) map_types: Vec<Option<Btf>>,
     /// Types of the kernel that events are laid out by.
     pub(super) kernel_btf: Option<Btf>,
+    /// What was found there.
+    pub(super) layouts: Layouts,
     pub(super) budget: Budget,
     /// How programs are made ready from now on.
     pub(super) passes: Passes,
@@ -87,6 +90,7 @@ impl Vm {
             shared: Vec::new(),
             map_types: Vec::new(),
             kernel_btf: None,
+            layouts: Layouts::default(),
             budget: Budget::default(),
             passes: Passes::default(),
             threaded: true,
@@ -186,6 +190,7 @@ impl Vm {
         let kernel = self.machine.world.kernel_memory();
         kernel.set_kernel_types(btf.clone());
         self.kernel_btf = Some(btf);
+        self.layouts.clear();
         self
     }
 

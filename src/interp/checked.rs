@@ -243,18 +243,14 @@ impl Run<'_> {
                 self.show(machine, at)?;
             }
             let next = match insn {
-                Insn::Call(target) => self.call(machine, at, insn, target),
-                Insn::CallReg { target } => self.call_register(machine, at, self.reg(target)),
-                Insn::MayGoto { off } => Ok(self.may_goto(at, off)),
-                Insn::Exit => Ok(Next::Exit),
+                Insn::Call(target) => self.call(machine, at, insn, target)?,
+                Insn::CallReg { target } => self.call_register(machine, at, self.reg(target))?,
+                Insn::MayGoto { off } => self.may_goto(at, off),
+                Insn::Exit => Next::Exit,
                 insn => match self.operate(machine, at, insn) {
-                    Ok(next) => Ok(next),
+                    Ok(next) => next,
                     Err(kind) => return Err(self.fault(at, kind)),
                 },
-            };
-            let next = match next {
-                Ok(next) => next,
-                Err(fault) => self.catch(machine, at, floor, fault)?,
             };
             at = match next {
                 Next::Follow => at + i64::from(insn.slots()),
@@ -474,7 +470,7 @@ impl Run<'_> {
             }
             // What happened in a callback is told as it is, with its own place.
             Err(HelperProblem::Callback(fault)) => Err(fault),
-            Err(HelperProblem::Thrown(cookie)) => Err(self.fault(at, FaultKind::Thrown(cookie))),
+            Err(HelperProblem::Thrown(cookie)) => self.throw(machine, at, cookie),
             Err(problem) => {
                 let name = callee.name().to_string();
                 Err(self.fault(at, FaultKind::Kfunc { name, problem }))
@@ -482,30 +478,18 @@ impl Run<'_> {
         }
     }
 
-    /// What is to be done about a fault at `at`: where the program threw, the innermost
-    /// main function ends, with what the exception callback makes of the cookie, or the
-    /// cookie itself (`bpf_throw`, `kernel/bpf/helpers.c`). All functions above it end
-    /// without another instruction.
-    #[cold]
-    fn catch(
-        &mut self,
-        machine: &mut Machine,
-        at: i64,
-        floor: usize,
-        fault: Box<Fault>,
-    ) -> Result<Next, Box<Fault>> {
-        let FaultKind::Thrown(cookie) = fault.kind else {
-            return Err(fault);
-        };
+    /// `bpf_throw`: the innermost main function ends, with what its exception callback
+    /// makes of the cookie, or the cookie itself (`kernel/bpf/helpers.c`). All functions
+    /// above it end without another instruction.
+    fn throw(&mut self, machine: &mut Machine, at: i64, cookie: u64) -> Result<Next, Box<Fault>> {
         let main = self.frames.iter().rposition(|frame| frame.start == 0);
-        let main = main.filter(|main| *main >= floor);
-        let keep = main.map_or(floor, |main| main + 1);
-        while self.frames.len() > keep {
-            self.pop_frame(machine);
+        let above = main.map_or(0, |main| main + 1);
+        let mut functions = self.frames.iter().skip(above);
+        if functions.any(|frame| frame.return_to == frame.from) {
+            return Err(self.fault(at, FaultKind::ThrownInCallback));
         }
-        if main.is_none() {
-            // It is in a function that a helper called back, whose caller ends, too.
-            return Err(fault);
+        while self.frames.len() > above {
+            self.pop_frame(machine);
         }
         let r0 = match exception::callback(self.image.program()) {
             Some(callback) => self.enter(machine, at, callback, [cookie, 0, 0, 0, 0])?,
@@ -538,7 +522,7 @@ impl Run<'_> {
 
 /// The slot as a position; a slot outside of the program, which only a fault
 /// names, is 0.
-fn pc(at: i64) -> Pc {
+pub(super) fn pc(at: i64) -> Pc {
     Pc(u32::try_from(at).unwrap_or_default())
 }
 

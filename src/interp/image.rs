@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::util::{Pc, TypeId};
 use crate::vm::kfuncs::Callee;
 use crate::vm::maps::Kind;
-use crate::vm::memory::{Address, Region, SpaceFull};
+use crate::vm::memory::{AccessFault, Address, Problem, Region, SpaceFull};
 use crate::vm::{Fault, FaultKind, Machine, MapHandle};
 
 /// A loaded program.
@@ -94,9 +94,23 @@ impl Image {
         Self { probes, ..self }
     }
 
-    /// Whether a load where nothing is reads as zero.
-    pub(super) const fn probes(&self) -> bool {
-        self.probes
+    /// What a load reads whose access is not allowed: zero where nothing is and the
+    /// program's loads bear that, or on a page of an arena that is not there. The machine
+    /// notes where. All engines ask here, so all read the same.
+    #[cold]
+    pub(super) fn probe(
+        &self,
+        machine: &Machine,
+        pc: Pc,
+        address: u64,
+        fault: AccessFault,
+    ) -> Result<u64, FaultKind> {
+        let bears = self.probes && fault.is_unmapped(address);
+        if !bears && fault.problem != Problem::NoPage {
+            return Err(fault.into());
+        }
+        machine.note_probed(|| self.fault(pc, fault.into()));
+        Ok(0)
     }
 
     /// Leaves the program to the loop of the fast interpreter.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::checked::{Next, Run};
+use super::checked::{Next, Run, pc};
 use crate::isa::{
     AtomicOp, Insn, Operand, Pseudo, Reg, Size, Width, low32, movsx, neg, sign_extend32,
 };
@@ -132,24 +132,9 @@ impl Run<'_> {
         Ok(Next::Follow)
     }
 
-    fn load(
-        &self,
-        machine: &mut Machine,
-        at: i64,
-        address: u64,
-        size: Size,
-    ) -> Result<u64, FaultKind> {
-        match machine.space.load(address, bytes(size)) {
-            Ok(value) => Ok(value),
-            Err(fault)
-                if fault.problem == Problem::NoPage
-                    || self.image.probes() && fault.is_unmapped(address) =>
-            {
-                machine.note_probed(|| self.fault(at, fault.into()));
-                Ok(0)
-            }
-            Err(fault) => Err(fault.into()),
-        }
+    fn load(&self, machine: &Machine, at: i64, address: u64, size: Size) -> Result<u64, FaultKind> {
+        let loaded = machine.space.load(address, bytes(size));
+        loaded.or_else(|fault| self.image.probe(machine, pc(at), address, fault))
     }
 
     /// A store to a page of an arena that is not allocated does nothing, and is told.

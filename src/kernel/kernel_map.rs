@@ -1,6 +1,7 @@
 //! A map in the kernel, operation by operation, with the errno that each gives.
 
 use super::loaded_program::LoadedProgram;
+use super::ring::KernelRing;
 use super::sys::{KernelBatch, MapFd};
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
@@ -122,6 +123,14 @@ impl<'a> KernelMap<'a> {
     #[must_use]
     pub fn delete_batch(&self, keys: &[u8], flags: UpdateFlags) -> (Result<()>, usize) {
         self.fd.write_batch(keys, None, flags.bits())
+    }
+
+    /// The consumer of a ring buffer.
+    ///
+    /// # Errors
+    /// What the kernel says to mapping its memory.
+    pub fn ring(&self) -> Result<KernelRing> {
+        KernelRing::new(self.fd)
     }
 
     /// `BPF_MAP_FREEZE`.

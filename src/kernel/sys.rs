@@ -30,6 +30,7 @@ pub(super) struct MapFd {
     key_size: usize,
     /// Bytes that a lookup writes and an update reads: all CPUs' values.
     value_size: usize,
+    max_entries: u32,
     /// An arena's memory.
     arena: Option<Mapping>,
 }
@@ -37,7 +38,7 @@ pub(super) struct MapFd {
 /// Memory shared with the kernel, which is unmapped when this is dropped. No reference
 /// to it is ever made.
 #[derive(Debug)]
-struct Mapping {
+pub(super) struct Mapping {
     address: *mut libc::c_void,
     size: usize,
 }
@@ -53,21 +54,42 @@ impl Mapping {
     fn of_arena(fd: &OwnedFd, pages: u32, wanted: u64) -> Result<Self> {
         let wanted = usize::try_from(wanted).map_err(|_| Errno::EINVAL)?;
         let size = pages as usize * PAGE_SIZE as usize;
+        Self::new(fd, wanted, size, libc::PROT_READ | libc::PROT_WRITE, 0)
+    }
+
+    /// Maps `size` bytes of what a descriptor stands for, from `offset` on.
+    fn new(
+        fd: &OwnedFd,
+        wanted: usize,
+        size: usize,
+        rights: libc::c_int,
+        offset: libc::off_t,
+    ) -> Result<Self> {
         // SAFETY: without MAP_FIXED the kernel chooses memory that nothing uses.
         let address = unsafe {
             libc::mmap(
                 std::ptr::without_provenance_mut(wanted),
                 size,
-                libc::PROT_READ | libc::PROT_WRITE,
+                rights,
                 libc::MAP_SHARED,
                 fd.as_raw_fd(),
-                0,
+                offset,
             )
         };
         if address == libc::MAP_FAILED {
             return Err(last_errno());
         }
         Ok(Self { address, size })
+    }
+
+    /// The memory's first byte, which is there as long as this value.
+    pub const fn start(&self) -> *mut u8 {
+        self.address.cast()
+    }
+
+    /// Bytes of the memory.
+    pub const fn size(&self) -> usize {
+        self.size
     }
 }
 
@@ -319,6 +341,7 @@ impl MapFd {
             fd,
             key_size: request.key_size as usize,
             value_size,
+            max_entries: request.max_entries,
             arena: arena.transpose()?,
         })
     }
@@ -497,7 +520,7 @@ impl MapFd {
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one, or the first one.
     pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>> {
-        if self.key_size == 0 || key.is_some_and(|key| key.len() != self.key_size) {
+        if key.is_some_and(|key| key.len() != self.key_size) {
             return Err(Errno::EINVAL);
         }
         let mut next = vec![0; self.key_size];
@@ -506,6 +529,18 @@ impl MapFd {
         // SAFETY: both keys are as long as the map's; the second one is written.
         unsafe { bpf(Cmd::MapGetNextKey, &mut attributes) }?;
         Ok(next)
+    }
+
+    /// The memory of a ring buffer: the consumer's page, which may be written, and behind
+    /// the producer's page the data, twice.
+    pub fn map_ring(&self) -> Result<[Mapping; 2]> {
+        let page = PAGE_SIZE as usize;
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        let consumer = Mapping::new(&self.fd, 0, page, both, 0)?;
+        let size = page + 2 * self.max_entries as usize;
+        let behind = libc::off_t::from(PAGE_SIZE);
+        let producer = Mapping::new(&self.fd, 0, size, libc::PROT_READ, behind)?;
+        Ok([consumer, producer])
     }
 
     /// `BPF_MAP_FREEZE`: user space can't write to it any more.

@@ -104,8 +104,8 @@ impl<'p> AttachTarget<'p> {
     fn in_kernel(program: &'p Program, sleepable: bool) -> Checked<Self> {
         let id = match (program.attach_btf_id, &program.attach_target) {
             (Some(id), _) => Some(id),
-            // The name is there, and no kernel's BTF in which its id could be found.
-            (None, Some(_)) if program.kernel_btf.is_none() => None,
+            // There was no kernel in which the name could be looked for.
+            (None, Some(_)) if program.kernel_types().is_none() => None,
             (None, _) => reject!(EINVAL, "Tracing programs must provide btf_id"),
         };
         let Some((id, btf)) = id.zip(program.kernel_btf.as_ref()) else {

@@ -13,8 +13,9 @@ use super::reject::{Checked, Reject, reject, unsupported};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure;
 use crate::isa::{CallTarget, Insn, Pseudo, Reg};
-use crate::spec::ProgFlags;
+use crate::program::MapDef;
 use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
+use crate::spec::{MapType, ProgFlags};
 use crate::util::{Errno, MapId, Pc};
 
 /// Where a path goes after an instruction.
@@ -158,6 +159,9 @@ impl Verifier<'_> {
             } => self.check_movsx(width, from, dst, src)?,
             Insn::Neg { width, dst } => self.check_neg(width, dst)?,
             Insn::Endian { op, size, dst } => self.check_endian(op, size, dst)?,
+            Insn::AddrSpaceCast { .. } if self.has_arena() => {
+                unsupported!("pointers into an arena are not supported by bpflab yet")
+            }
             Insn::AddrSpaceCast { .. } => reject!(
                 EINVAL,
                 "addr_space_cast insn can only be used in a program that has an associated arena"
@@ -312,6 +316,17 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Whether the program uses an arena.
+    fn has_arena(&self) -> bool {
+        let arena = |map: &MapDef| map.map_type == MapType::Arena;
+        self.program.maps.iter().any(arena)
+    }
+
+    fn is_arena(&self, map: MapId) -> bool {
+        let map = self.program.maps.get(map.index());
+        map.is_some_and(|map| map.map_type == MapType::Arena)
+    }
+
     /// A 64-bit immediate that names something (`check_ld_imm`).
     fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> Checked {
         self.check_write(dst)?;
@@ -324,6 +339,9 @@ impl Verifier<'_> {
                 map: map(index),
                 uid: 0,
             },
+            Pseudo::MapIdxValue { index, .. } if self.is_arena(MapId(index)) => {
+                unsupported!("variables in an arena are not supported by bpflab yet")
+            }
             Pseudo::MapIdxValue { index, off } => {
                 let kind = Kind::MapValue {
                     map: map(index),

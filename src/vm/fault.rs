@@ -84,9 +84,9 @@ pub enum FaultKind {
          the program comes without the BTF of the kernel or module that it is in"
     )]
     UnknownKfunc(TypeId),
-    /// The program threw, and nothing was around that could have ended.
-    #[error("bpf_throw({0:#x}) in a program that has no main function around it")]
-    Thrown(u64),
+    /// The program threw in a function that a helper called back.
+    #[error("bpf_throw() in a callback, where no program may call it")]
+    ThrownInCallback,
     /// The instruction was poisoned: its CO-RE relocation had no target.
     #[error(
         "the instruction is poisoned: the kernel types in use have no `{0}`; \

@@ -16,13 +16,12 @@ use super::fault::{Fault, HelperProblem};
 use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
-use super::kernel::KernelError;
-use super::kfuncs;
+use super::kernel::{KernelError, KernelMemory};
+use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
-use super::memory::{
-    AccessKind, Address, Pointer, Problem, Region, Rights, SharedBytes, Space, SpaceFull,
-};
+use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
+use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -38,6 +37,8 @@ pub struct Machine {
     pub space: Space,
     /// The mocked outside.
     pub world: World,
+    /// The kernel memory that the address space has: the world's.
+    kernel: KernelMemory,
     maps: Vec<LoadedMap>,
     /// For each region of the address space the map that it stands for.
     by_region: Vec<Option<MapHandle>>,
@@ -49,6 +50,8 @@ pub struct Machine {
     lent: SmallVec<[Lent; 2]>,
     /// Addresses of the `bpf_spin_lock`s that the program holds.
     pub(super) locks: SmallVec<[u64; 1]>,
+    /// Storage of objects that are there for the event under way only.
+    pub(super) passing: Passing,
     /// Callbacks that will run later, on all CPUs.
     pub(super) deferred: Arc<Deferred>,
     /// Which of them runs now.
@@ -56,7 +59,7 @@ pub struct Machine {
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
     /// What kernel functions keep.
-    pub(super) kfuncs: kfuncs::State,
+    pub(super) kfuncs: KfuncState,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
@@ -112,6 +115,8 @@ struct LoadedMap {
     arena: Option<Address>,
     /// What messages call a record that a program has reserved in it.
     record_name: Arc<str>,
+    /// What outputs call it.
+    name: Arc<str>,
 }
 
 /// A ring-buffer record that a program has reserved.
@@ -151,6 +156,7 @@ impl Machine {
     pub fn new(world: World) -> Self {
         Self {
             space: Space::over(world.kernel_memory().blocks().clone()),
+            kernel: world.kernel_memory().clone(),
             seat: Seat::first(world.cpu(), world.cpus()),
             world,
             maps: Vec::new(),
@@ -159,10 +165,11 @@ impl Machine {
             injections: Injections::default(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
-            kfuncs: kfuncs::State::default(),
+            kfuncs: KfuncState::default(),
             task: None,
             outputs: Vec::new(),
             current: None,
@@ -186,6 +193,7 @@ impl Machine {
         Ok(Self {
             seat: self.seat.take(cpu)?,
             space: self.space.fork(),
+            kernel: self.kernel.clone(),
             world: self.world.on_cpu(cpu),
             maps: self.maps.clone(),
             by_region: self.by_region.clone(),
@@ -193,6 +201,7 @@ impl Machine {
             injections: self.injections.fork(),
             lent: SmallVec::new(),
             locks: SmallVec::new(),
+            passing: Passing::default(),
             deferred: self.deferred.clone(),
             running: None,
             probed: Probed::default(),
@@ -219,6 +228,9 @@ impl Machine {
         }
         let kernel = self.world.kernel_memory();
         if !kernel.blocks().same(self.space.kernel()) {
+            // The world was replaced: what was loaded brings its types.
+            kernel.adopt_types(&self.kernel);
+            self.kernel = kernel.clone();
             self.space.set_kernel(kernel.blocks().clone());
         }
         self.world.refresh();
@@ -281,6 +293,7 @@ impl Machine {
         }
         self.maps.push(LoadedMap {
             record_name: format!("ring buffer record of {name}").into(),
+            name: name.as_str().into(),
             map,
             handle,
             values,
@@ -293,6 +306,12 @@ impl Machine {
     #[must_use]
     pub fn map(&self, map: MapHandle) -> Option<&Arc<dyn Map>> {
         self.maps.get(map.index()).map(|loaded| &loaded.map)
+    }
+
+    /// A map's name, to be kept.
+    pub(super) fn map_name(&self, map: MapHandle) -> Arc<str> {
+        let loaded = self.maps.get(map.index());
+        loaded.map_or_else(|| "?".into(), |loaded| loaded.name.clone())
     }
 
     /// All maps, in the order in which they were added.
@@ -330,13 +349,6 @@ impl Machine {
         Some(first.plus(element as u64 * span))
     }
 
-    /// Whether an object of the kernel was at this address that was freed.
-    #[must_use]
-    pub fn is_freed(&self, object: u64) -> bool {
-        let read = self.space.check(object, 1, AccessKind::Read);
-        read.is_err_and(|fault| fault.problem == Problem::Freed)
-    }
-
     /// The element of a map in whose value an address lies, and how far into it.
     pub(super) fn element_at(&self, map: MapHandle, address: u64) -> Option<(usize, usize)> {
         let loaded = self.maps.get(map.index())?;
@@ -348,20 +360,9 @@ impl Machine {
         (element < slab.count() && at < slab.value_size()).then_some((element, at))
     }
 
-    /// What a program with this arena makes of a pointer: one that user space knows of one
-    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
-    /// map is no arena.
-    #[must_use]
-    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
-        let loaded = self.maps.get(arena.index())?;
-        let (Kind::Arena(arena), Some(region)) = (loaded.map.kind(), loaded.arena) else {
-            return None;
-        };
-        Some(match pointer {
-            _ if to_user => arena.to_user(pointer),
-            0 => 0,
-            _ => region.plus(pointer & u64::from(u32::MAX)),
-        })
+    /// Where offset 0 of an arena's region is.
+    pub(super) fn arena_region(&self, map: MapHandle) -> Option<Address> {
+        self.maps.get(map.index())?.arena
     }
 
     /// The program in a slot of the prog array that a register points to; `None`
@@ -480,6 +481,7 @@ impl Machine {
             self.release_locks();
         }
         self.forget_sockets();
+        self.forget_owners();
         self.forget_held();
         self.current.take().map(|current| current.placed)
     }
@@ -530,6 +532,11 @@ impl Machine {
         self.outputs.push(output);
     }
 
+    /// What programs have given out since it was taken last.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.outputs.iter()
+    }
+
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
@@ -537,10 +544,8 @@ impl Machine {
 
     /// Notes a load that found nothing and read zero, if there is room for it.
     #[cold]
-    pub fn note_probed(&mut self, fault: impl FnOnce() -> Box<Fault>) {
-        if self.probed.has_room() {
-            self.probed.push(*fault());
-        }
+    pub fn note_probed(&self, fault: impl FnOnce() -> Box<Fault>) {
+        self.probed.note(fault);
     }
 
     /// Takes the loads that found nothing since the last call, at most 16.

@@ -1,6 +1,7 @@
 //! The machine that a program lives in: memory, maps, helpers, a mocked world, and
 //! the events that fire programs.
 
+mod arenas;
 pub mod attach;
 mod cpus;
 pub mod deferred;
@@ -17,6 +18,8 @@ pub mod maps;
 pub mod memory;
 mod nesting;
 mod outcome;
+mod owners;
+mod passing;
 mod patience;
 mod probed;
 mod redirect;

@@ -1,5 +1,7 @@
 //! Loads that found nothing, and read zero.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::fault::Fault;
 
 /// How many are kept.
@@ -7,23 +9,23 @@ const KEPT: usize = 16;
 
 /// Loads through pointers of the kernel that led nowhere, first come.
 #[derive(Debug, Default)]
-pub(crate) struct Probed(Vec<Fault>);
+pub(super) struct Probed(Mutex<Vec<Fault>>);
 
 impl Probed {
-    /// Whether there is room for another one.
-    pub const fn has_room(&self) -> bool {
-        self.0.len() < KEPT
+    fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps one.
-    pub fn push(&mut self, fault: Fault) {
-        if self.has_room() {
-            self.0.push(fault);
+    /// Keeps one if there is room.
+    pub fn note(&self, fault: impl FnOnce() -> Box<Fault>) {
+        let mut kept = self.lock();
+        if kept.len() < KEPT {
+            kept.push(*fault());
         }
     }
 
     /// Takes those that there are.
     pub fn take(&mut self) -> Vec<Fault> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut *self.lock())
     }
 }

@@ -1,6 +1,6 @@
 //! One test, all engines and kernels.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bpflab::harness::EngineKind;
 use bpflab::object::Target;
@@ -8,16 +8,14 @@ use bpflab::{Object, Result, Vm};
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
 
-/// The object of an example. Those that look at registers are built for each machine.
-pub fn object(example: &str) -> Object {
+/// The objects of an example: those that look at registers are built for each machine,
+/// and events have the registers of the machine that a program was built for.
+fn objects(example: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/bpf");
-    let own = folder.join(format!("{example}.arm64.bpf.o"));
-    let path = if cfg!(target_arch = "aarch64") && own.exists() {
-        own
-    } else {
-        folder.join(format!("{example}.bpf.o"))
-    };
-    Object::open(path).expect("an object that is committed")
+    let builds = ["bpf.o", "arm64.bpf.o"].map(|kind| folder.join(format!("{example}.{kind}")));
+    let objects: Vec<_> = builds.into_iter().filter(|path| path.exists()).collect();
+    assert!(!objects.is_empty(), "{example} is not built");
+    objects
 }
 
 /// Runs a test of an example on each engine.
@@ -60,18 +58,21 @@ fn run(
     expected: EngineKind,
     target: Target,
 ) {
-    // Shown where the test fails.
-    eprintln!("{example} on {engine}, for {target:?}");
-    let whole = || -> Result<()> {
-        let mut object = object(example);
-        object.set_target(target.clone());
-        change(&mut object)?;
-        let mut vm = Vm::new(object)?;
-        vm.set_engine(engine);
-        for program in vm.handles() {
-            assert_eq!(vm.engine_of_handle(program), expected);
-        }
-        test(&mut vm)
-    };
-    whole().unwrap_or_else(|error| panic!("{example} on {engine}, for {target:?}: {error}"));
+    for path in objects(example) {
+        let setting = format!("{} on {engine}, for {target:?}", path.display());
+        // Shown where the test fails.
+        eprintln!("{setting}");
+        let whole = || -> Result<()> {
+            let mut object = Object::open(&path)?;
+            object.set_target(target.clone());
+            change(&mut object)?;
+            let mut vm = Vm::new(object)?;
+            vm.set_engine(engine);
+            for program in vm.handles() {
+                assert_eq!(vm.engine_of_handle(program), expected);
+            }
+            test(&mut vm)
+        };
+        whole().unwrap_or_else(|error| panic!("{setting}: {error}"));
+    }
 }

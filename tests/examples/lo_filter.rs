@@ -2,7 +2,7 @@
 
 use bpflab::{Object, Result, Vm};
 
-use crate::engines::{object, on_every_engine};
+use crate::engines::on_every_engine;
 
 #[test]
 fn only_lo_passes() -> Result<()> {
@@ -84,7 +84,7 @@ fn without_the_filter_all_pass() {
 fn all_programs_on_the_tracepoint_must_agree() {
     on_every_engine("lo_filter", |vm| {
         // The same program once more, as another tool would load it.
-        vm.load(object("lo_filter"))?;
+        vm.load(Object::open("examples/bpf/lo_filter.bpf.o")?)?;
         vm.attach_all()?;
         for (device, expected) in [("lo", true), ("eth0", false)] {
             let event = vm

@@ -51,6 +51,35 @@ fn the_programs_struct_will_do() {
     );
 }
 
+/// On later kernels it is an argument of the function: how much is asked for stands in
+/// what it points to.
+#[test]
+fn the_function_of_new_kernels() {
+    on_every_engine_with(
+        "urandom_read",
+        |object| {
+            object.entry_mut("probed")?.set_autoload(true);
+            Ok(())
+        },
+        |vm| {
+            vm.attach_all()?;
+            vm.world().task().set_comm("smtp");
+            let iter = vm.world().kernel("iov_iter")?.set("count", 48)?;
+            let event = vm.kprobe("urandom_read_iter").arg(2, &iter)?;
+            let outcome = vm.fire(event)?;
+            let lines: Vec<_> = outcome.printk().collect();
+            assert_eq!(lines, ["smtp wants 384 bits"]);
+
+            // A wild pointer reads as nothing.
+            let event = vm.kprobe("urandom_read_iter").arg(2, 0xdead_u32)?;
+            let outcome = vm.fire(event)?;
+            let lines: Vec<_> = outcome.printk().collect();
+            assert_eq!(lines, ["smtp wants 0 bits"]);
+            Ok(())
+        },
+    );
+}
+
 /// Unless it is asked for, nothing is loaded.
 #[test]
 fn programs_are_loaded_when_they_are_wanted() {

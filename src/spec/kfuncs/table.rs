@@ -27,12 +27,12 @@ macro_rules! for_each_kfunc {
         $macro! {
             for COMMON {
                 __bpf_trap = exception::trap, "void " "void" [];
-                bpf_arena_alloc_pages = none,
+                bpf_arena_alloc_pages = arena::alloc_pages,
                     "void *" "void *p__map, void *addr__ign, u32 page_cnt, int node_id, u64 flags"
                     [TRUSTED_ARGS SLEEPABLE ARENA_RET ARENA_ARG2];
-                bpf_arena_free_pages = none,
+                bpf_arena_free_pages = arena::free_pages,
                     "void " "void *p__map, void *ptr__ign, u32 page_cnt" [TRUSTED_ARGS SLEEPABLE ARENA_ARG2];
-                bpf_arena_reserve_pages = none,
+                bpf_arena_reserve_pages = arena::reserve_pages,
                     "int " "void *p__map, void *ptr__ign, u32 page_cnt" [TRUSTED_ARGS SLEEPABLE ARENA_ARG2];
                 bpf_cast_to_kern_ctx = context::cast_to_kern_ctx, "void *" "void *obj" [FASTCALL];
                 bpf_copy_from_user_str = user::copy_from_user_str,

@@ -3,6 +3,7 @@
 
 use super::super::maps::{CgroupArray, Kind};
 use super::call::{Call, Returned, unfit};
+use super::net::socket::of_event;
 use crate::util::Errno;
 
 /// The most cgroups between one and the root: more are a circle.
@@ -55,6 +56,25 @@ fn task_is_under(call: &mut Call<'_>, wanted: Wanted) -> bool {
     false
 }
 
+/// `(context, map, index)`: whether the packet's socket is in a cgroup of the map, or
+/// below it.
+pub(super) fn skb_under_cgroup(call: &mut Call<'_>) -> Returned {
+    let (_, map) = call.map(2)?;
+    let Kind::Cgroups(cgroups) = map.kind() else {
+        return Err(unfit(2, &*map));
+    };
+    let ancestry = of_event(call, |socket| {
+        socket.is_full().then(|| socket.cgroup.clone())
+    });
+    let Some(ancestry) = ancestry.flatten() else {
+        return Ok(Errno::ENOENT.to_ret());
+    };
+    Ok(match Wanted::of(call, cgroups, call.arg_u32(3)) {
+        Ok(wanted) => wanted.id.is_some_and(|id| ancestry.has(id)).into(),
+        Err(errno) => errno.to_ret(),
+    })
+}
+
 /// `(map, index)`.
 pub(super) fn current_task_under_cgroup(call: &mut Call<'_>) -> Returned {
     let (_, map) = call.map(1)?;
@@ -65,4 +85,70 @@ pub(super) fn current_task_under_cgroup(call: &mut Call<'_>) -> Returned {
         Ok(wanted) => task_is_under(call, wanted).into(),
         Err(errno) => errno.to_ret(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::spec::helpers::id;
+    use crate::spec::{MapType, ProgType, UpdateFlags};
+    use crate::vm::events::Event;
+
+    /// An array of the cgroups 1, 7 and 8, and an empty slot.
+    fn array(bench: &mut Bench) -> u64 {
+        let (map, _, array) = bench.map(MapType::CgroupArray, 4, 4, 4);
+        let Kind::Cgroups(cgroups) = array.kind() else {
+            panic!("no cgroup array");
+        };
+        for (index, id) in [(0u32, 1), (1, 7), (2, 8)] {
+            let set = cgroups.set(&index.to_le_bytes(), id, UpdateFlags::empty());
+            set.unwrap();
+        }
+        map
+    }
+
+    #[test]
+    fn a_task_is_in_its_cgroup_and_below_the_root() {
+        let mut bench = Bench::new();
+        let map = array(&mut bench);
+        bench.machine.world.task().set_cgroup_id(7);
+        for (index, under) in [(0, 1), (1, 1), (2, 0)] {
+            assert_eq!(bench.ok(id::current_task_under_cgroup, [map, index]), under);
+        }
+        let past = [map, 4];
+        assert_eq!(
+            bench.errno(id::current_task_under_cgroup, past),
+            Errno::E2BIG
+        );
+        let empty = [map, 3];
+        assert_eq!(
+            bench.errno(id::current_task_under_cgroup, empty),
+            Errno::EAGAIN
+        );
+        let (other, ..) = bench.map(MapType::Array, 4, 4, 4);
+        assert!(
+            bench
+                .call(id::current_task_under_cgroup, [other, 0])
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_packet_is_where_its_socket_is() {
+        let mut bench = Bench::new();
+        let socket = bench.machine.world.net().tcp().cgroup([1, 7, 9]).id();
+        let event = Event::packet([0; 64]).with(|kern| kern.socket = Some(socket));
+        let mut bench_on = |event: &Event| {
+            let placed = event.place(ProgType::SchedCls, &mut bench.machine.space);
+            bench
+                .machine
+                .enter(ProgType::SchedCls, placed.unwrap())
+                .unwrap();
+            let map = array(&mut bench);
+            let context = bench.context();
+            [0, 1, 2].map(|index| bench.ok(id::skb_under_cgroup, [context, map, index]))
+        };
+        assert_eq!(bench_on(&event), [1, 1, 0]);
+    }
 }

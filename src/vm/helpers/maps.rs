@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
+use super::super::kfuncs;
 use super::super::maps::{Kind, Map};
 use super::super::memory::{AccessKind, Region, Rights, SharedBytes};
 use super::call::{Bytes, Call, unfit};
@@ -23,10 +24,10 @@ fn finish(map: &dyn Map, result: std::result::Result<(), Errno>) -> Result {
 }
 
 /// The map in argument 1, which the program is about to change.
-fn changed_map(call: &Call<'_>) -> std::result::Result<Arc<dyn Map>, HelperProblem> {
-    let (_, map) = call.map(1)?;
+fn changed_map(call: &Call<'_>) -> std::result::Result<(MapHandle, Arc<dyn Map>), HelperProblem> {
+    let (handle, map) = call.map(1)?;
     if map.def().flags.programs_write() {
-        return Ok(map);
+        return Ok((handle, map));
     }
     Err(HelperProblem::MapRights {
         arg: 1,
@@ -51,7 +52,7 @@ pub(super) fn lookup_elem(call: &mut Call<'_>) -> Result {
 }
 
 /// An element as a program on `cpu` finds it.
-fn look_up(call: &Call<'_>, cpu: u32) -> Result {
+fn look_up(call: &mut Call<'_>, cpu: u32) -> Result {
     let handle = call.map_handle(1)?;
     let map = call
         .machine
@@ -61,17 +62,28 @@ fn look_up(call: &Call<'_>, cpu: u32) -> Result {
     call.read_into(2, map.def().key_size as usize, &mut key)?;
     match map.lookup(cpu, &key) {
         Ok(element) => Ok(element_address(call, handle, element)),
-        Err(_) => match map.kind() {
-            Kind::MapOfMaps(outer) => {
-                let inner = outer.get(&key);
-                let address = inner.and_then(|inner| call.machine.map_address(inner));
-                Ok(address.unwrap_or_default())
+        Err(_) => object_under(call, handle, &key),
+    }
+}
+
+/// What a program finds in a map whose values are objects: a map, a socket.
+fn object_under(call: &mut Call<'_>, handle: MapHandle, key: &[u8]) -> Result {
+    let map = call.map_of(1, handle)?.clone();
+    match map.kind() {
+        Kind::MapOfMaps(outer) => {
+            let inner = outer.get(key);
+            let address = inner.and_then(|inner| call.machine.map_address(inner));
+            Ok(address.unwrap_or_default())
+        }
+        Kind::Sockets(sockets) => {
+            let is_held = sockets.lookup_acquires().ok_or_else(|| unfit(1, &*map))?;
+            let socket = sockets.get(key).unwrap_or_default();
+            if is_held {
+                call.machine.hold_socket_at(socket);
             }
-            Kind::Sockets(sockets) if sockets.lookup_acquires().is_some() => {
-                Ok(sockets.get(&key).unwrap_or_default())
-            }
-            _ => Err(unfit(1, &**map)),
-        },
+            Ok(socket)
+        }
+        _ => Err(unfit(1, &*map)),
     }
 }
 
@@ -88,11 +100,13 @@ pub(super) fn lookup_percpu_elem(call: &mut Call<'_>) -> Result {
 }
 
 pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
-    let map = changed_map(call)?;
+    let (handle, map) = changed_map(call)?;
     let (mut key, mut value) = (Bytes::new(), Bytes::new());
     call.read_into(2, map.def().key_size as usize, &mut key)?;
     if let Kind::Sockets(sockets) = map.kind() {
-        let updated = sockets.update(&key, call.arg(3), flags(call.arg(4)));
+        let socket = call.machine.socket_owner(call.arg(3));
+        let socket = socket.unwrap_or(call.arg(3));
+        let updated = sockets.update(&key, socket, flags(call.arg(4)));
         return finish(&*map, updated);
     }
     call.read_into(3, map.def().value_size as usize, &mut value)?;
@@ -101,17 +115,47 @@ pub(super) fn update_elem(call: &mut Call<'_>) -> Result {
         let problem = "the program holds a lock: with BPF_F_LOCK it may wait for itself";
         return Err(HelperProblem::Other(problem.into()));
     }
+    if !flags.contains(UpdateFlags::NOEXIST) && !flags.contains(UpdateFlags::LOCK) {
+        free_owned(call, handle, &*map, &key, Some(cpu))?;
+    }
     finish(&*map, map.update(cpu, &key, &value, flags))
 }
 
 pub(super) fn delete_elem(call: &mut Call<'_>) -> Result {
-    let map = changed_map(call)?;
+    let (handle, map) = changed_map(call)?;
     let key = call.read(2, map.def().key_size as usize)?;
+    free_owned(call, handle, &*map, &key, None)?;
     finish(&*map, map.delete(&key))
 }
 
+/// Before the value under a key is replaced, on one CPU or all, or deleted: frees what it
+/// owns (`bpf_obj_free_fields`). The map itself only makes these fields zero.
+fn free_owned(
+    call: &mut Call<'_>,
+    handle: MapHandle,
+    map: &dyn Map,
+    key: &[u8],
+    cpu: Option<u32>,
+) -> std::result::Result<(), HelperProblem> {
+    let special = &map.def().special;
+    if special.is_empty() {
+        return Ok(());
+    }
+    let per_cpu = map.def().map_type.info().per_cpu;
+    let all = if per_cpu { map.base().cpus() } else { 1 };
+    let cpus = cpu.map_or(0..all, |cpu| cpu..cpu.saturating_add(1));
+    for cpu in cpus {
+        let element = map.find(cpu, key).ok().flatten();
+        let at = element.and_then(|element| call.machine.value_address(handle, element));
+        if let Some(at) = at {
+            kfuncs::free_fields(call.machine, special, at)?;
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn push_elem(call: &mut Call<'_>) -> Result {
-    let map = changed_map(call)?;
+    let (_, map) = changed_map(call)?;
     let (size, flags) = (map.def().value_size as usize, flags(call.arg(3)));
     match map.kind() {
         Kind::Queue(queue) => finish(&*map, queue.push(&call.read(2, size)?, flags)),
@@ -121,7 +165,7 @@ pub(super) fn push_elem(call: &mut Call<'_>) -> Result {
 }
 
 pub(super) fn pop_elem(call: &mut Call<'_>) -> Result {
-    let map = changed_map(call)?;
+    let (_, map) = changed_map(call)?;
     match map.kind() {
         Kind::Queue(queue) => {
             // Only what can be written is taken.

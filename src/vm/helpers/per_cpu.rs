@@ -1,6 +1,7 @@
 //! Instances of what each CPU has its own of, and symbols by name
 //! (`kernel/bpf/helpers.c`, `kernel/bpf/syscall.c`, `kernel/bpf/btf.c`).
 
+use super::super::kfuncs;
 use super::super::memory::AccessKind;
 use super::call::{Call, Returned};
 use crate::btf::Kind;
@@ -25,7 +26,9 @@ pub(super) fn this_cpu_ptr(call: &mut Call<'_>) -> Returned {
 fn instance(call: &Call<'_>, cpu: u32) -> Returned {
     let (machine, at) = (&call.machine, call.arg(1));
     let variable = machine.world.kernel_memory().per_cpu_address(at, cpu);
-    variable.ok_or_else(|| call.wrong(1, "a per-CPU variable of the kernel or a per-CPU object"))
+    variable
+        .or_else(|| kfuncs::percpu_part(machine, at, cpu))
+        .ok_or_else(|| call.wrong(1, "a per-CPU variable of the kernel or a per-CPU object"))
 }
 
 /// A name as a helper is given it, in arguments 1 and 2; `EINVAL` where it is empty or

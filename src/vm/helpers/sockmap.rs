@@ -82,13 +82,11 @@ pub(super) fn msg_redirect_hash(call: &mut Call<'_>) -> Returned {
 fn update(call: &mut Call<'_>) -> Returned {
     let map = map(call)?;
     let key = key(call, &*map)?;
-    let current = call.machine.current();
-    let socket = current.and_then(|current| current.placed.other("sk"));
-    let Some(socket) = socket else {
+    let Some(socket) = call.machine.event_socket_address() else {
         return Err(call.wrong(1, "a context that is about a socket"));
     };
     let flags = UpdateFlags::from_bits_retain(call.arg(4));
-    let updated = sockets(&*map)?.update(&key, socket.register(), flags);
+    let updated = sockets(&*map)?.update(&key, socket, flags);
     Ok(updated.map_or_else(Errno::to_ret, |()| 0))
 }
 

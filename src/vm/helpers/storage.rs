@@ -3,7 +3,7 @@
 
 use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
-use super::super::maps::{Kind, LocalStorage};
+use super::super::maps::{Kind, LocalStorage, Map};
 use super::call::{Call, Returned, unfit};
 use crate::spec::{AttachRule, AttachType, MapType, ProgType};
 use crate::util::Errno;
@@ -22,15 +22,23 @@ fn with<T>(call: &mut Call<'_>, map_type: MapType, then: Use<T>) -> Result<T, He
 
 /// The object in argument 2, by its address; `None` for a null pointer and for an object
 /// that was freed, whose storage goes then.
-fn owner(call: &Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, HelperProblem> {
-    let owner = call.arg(2);
-    if owner == 0 {
+fn owner(call: &mut Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, HelperProblem> {
+    let object = call.arg(2);
+    if object == 0 {
         return Ok(None);
     }
+    // Programs know a socket by several addresses.
+    let socket = match storage.base().def().map_type {
+        MapType::SkStorage => call.machine.socket_owner(object),
+        _ => None,
+    };
+    let owner = socket.unwrap_or(object);
     if owner.cast_signed() >= 0 {
         return Err(call.wrong(2, "an object of the kernel"));
     }
-    if call.machine.is_freed(owner) {
+    // A socket is one, whichever of its structures a program has.
+    let owner = call.machine.socket_owner(owner).unwrap_or(owner);
+    if call.machine.space.is_freed(owner) {
         // Whether there was any does not matter.
         let _ = storage.remove(owner);
         return Ok(None);
@@ -49,6 +57,7 @@ fn get(call: &mut Call<'_>, storage: &LocalStorage, handle: MapHandle) -> Return
         _ => Some(call.read(3, size)?),
     };
     let element = storage.element(owner, call.arg(4), initial.as_deref());
+    call.machine.note_owner(handle, owner);
     let address = element
         .ok()
         .and_then(|element| call.machine.value_address(handle, element));

@@ -35,18 +35,15 @@ pub(super) fn get_current_cgroup_id(call: &mut Call<'_>) -> Result {
     Ok(call.machine.world.task().cgroup_id())
 }
 
-/// The id of the root cgroup.
-const ROOT_CGROUP: u64 = 1;
-
-/// Level 0 is the root, level 1 the task's cgroup unless that is the root; there
-/// are no others, for which the kernel returns 0.
+/// `(level)`: the root's is 0. Below the task's own, and above the root, the kernel
+/// returns 0.
 pub(super) fn get_current_ancestor_cgroup_id(call: &mut Call<'_>) -> Result {
-    let own = call.machine.world.task().cgroup_id();
-    Ok(match call.arg_u32(1) {
-        0 => ROOT_CGROUP,
-        1 if own != ROOT_CGROUP => own,
-        _ => 0,
-    })
+    let level = usize::try_from(call.arg_i32(1)).ok();
+    let cgroups = call.machine.world.task().cgroups();
+    Ok(level
+        .and_then(|level| cgroups.get(level))
+        .copied()
+        .unwrap_or(0))
 }
 
 /// Bytes of `struct bpf_pidns_info`: pid and tgid.
@@ -125,6 +122,9 @@ mod tests {
         let ancestors =
             ancestors.map(|level| bench.call(id::get_current_ancestor_cgroup_id, [level]));
         assert_eq!(ancestors, [Ok(1), Ok(9), Ok(0), Ok(0)]);
+        bench.machine.world.task().set_cgroups(&[4, 9]);
+        let second = bench.call(id::get_current_ancestor_cgroup_id, [1]);
+        assert_eq!(second, Ok(4));
     }
 
     #[test]

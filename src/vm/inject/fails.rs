@@ -28,13 +28,12 @@ impl Fails {
         }
     }
 
-    /// A kernel function. What makes an iterator leaves one that can be used and has to
-    /// be ended, also where it fails.
+    /// A kernel function. "Null" of one that returns a number is 0, which is no failure
+    /// (`bpf_res_spin_lock`).
     pub(super) fn of_kfunc(kfunc: &Kfunc) -> Self {
-        let kept = KfuncFlags::ITER_NEW.union(KfuncFlags::RELEASE);
-        if kfunc.flags.intersects(kept) {
+        if kfunc.flags.contains(KfuncFlags::RELEASE) {
             Self::Never
-        } else if kfunc.flags.contains(KfuncFlags::RET_NULL) {
+        } else if kfunc.flags.contains(KfuncFlags::RET_NULL) && kfunc.returns.ends_with('*') {
             Self::Null
         } else if SIGNED.contains(&kfunc.returns.trim_end()) {
             Self::Errno

@@ -25,6 +25,8 @@ pub struct KernelMemory {
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     pub by_name: FxHashMap<Arc<str>, Arc<Block>>,
+    /// The types that objects declare variables with.
+    pub declared: FxHashMap<Arc<str>, BlockType>,
     /// The instances by address and CPU.
     pub per_cpu: FxHashMap<(u64, u32), Arc<Block>>,
 }
@@ -62,6 +64,13 @@ impl KernelMemory {
         if let Some(own) = own {
             self.heap.types.add(own);
         }
+    }
+
+    /// The types that programs' numbers of kernel types mean: the kernel's, or else the
+    /// first object's own.
+    #[must_use]
+    pub fn types(&self) -> Option<Btf> {
+        self.heap.types.tables().into_iter().next()
     }
 
     /// Takes over the types that another kernel memory knows.

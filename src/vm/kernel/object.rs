@@ -29,9 +29,12 @@ const MAX_TEXT: usize = 4096;
 ///
 /// ```
 /// use bpflab::{Object, Vm};
+/// use bpflab::object::Target;
 ///
 /// # fn main() -> bpflab::Result<()> {
-/// let mut vm = Vm::new(Object::open("tests/objects/kernel_memory.bpf.o")?)?;
+/// let mut object = Object::open("tests/objects/kernel_memory.bpf.o")?;
+/// object.set_target(Target::Own); // its own types, whatever kernel runs here
+/// let mut vm = Vm::unverified(object)?;
 /// let parent = vm.world().kernel("task_struct")?.set("tgid", 1)?;
 /// let task = vm.world().kernel("task_struct")?
 ///     .set("pid", 7)?
@@ -311,7 +314,6 @@ impl KernelObject {
     /// now on. A program that still has one of them reads nothing there, as the kernel's
     /// fault-tolerant loads do, and the outcome says so; no other object gets them.
     /// False where it was freed already.
-    #[must_use = "false: it was freed already"]
     pub fn free(&self) -> bool {
         self.heap.blocks.free(&self.block)
     }
@@ -387,3 +389,6 @@ impl PartialEq for KernelObject {
 }
 
 impl Eq for KernelObject {}
+
+#[cfg(test)]
+mod tests;

@@ -121,15 +121,26 @@ impl KernelMemory {
         if let Some(address) = self.symbol_named(ty.name(), false) {
             return Some(address);
         }
-        match (ty.kind(), Variable::of(btf, id)) {
-            (Kind::Var, Some(variable)) => {
-                let made = self.define(ty.name(), variable).ok()?;
-                Some(made.address())
-            }
-            (Kind::Var, None) => self.new_symbol(ty.name(), Area::Data).ok(),
-            (Kind::Func, _) => self.new_symbol(ty.name(), Area::Text).ok(),
-            _ => None,
-        }
+        let made = match ty.kind() {
+            Kind::Var => match self.typed(ty.name()) {
+                Err(KernelError::NoVariable(_)) => match Variable::of(btf, id) {
+                    Some(variable) => self.define(ty.name(), variable),
+                    None => return self.new_symbol(ty.name(), Area::Data).ok(),
+                },
+                typed => typed,
+            },
+            Kind::Func => return self.new_symbol(ty.name(), Area::Text).ok(),
+            _ => return None,
+        };
+        made.ok().map(|object| object.address())
+    }
+
+    /// Says what type an object declares a variable with, which counts where the kernel's
+    /// BTF does not know it. (In an object's own BTF such variables have lost their type:
+    /// libbpf makes them `int`.)
+    pub fn declare(&self, name: &str, ty: BlockType) {
+        let mut symbols = self.symbols();
+        symbols.declared.entry(name.into()).or_insert(ty);
     }
 
     /// The address of the symbol of this name; if there is none and `make`, a new one of
@@ -191,13 +202,14 @@ impl KernelMemory {
         if let Some(block) = there.filter(|block| block.ty().is_some()) {
             return Ok(self.object(block));
         }
-        let tables = self.heap.types.tables();
-        let mut known = tables.iter().filter_map(|btf| {
-            let variable = btf.find(name, Kind::Var)?;
-            Variable::of(btf, variable.id())
-        });
-        let variable = known.next();
-        let variable = variable.ok_or_else(|| KernelError::NoVariable(name.to_owned()))?;
+        let of = |btf: &Btf| Variable::of(btf, btf.find(name, Kind::Var)?.id());
+        let declared = || {
+            let ty = self.symbols().declared.get(name).cloned()?;
+            Some(Variable { ty, per_cpu: false })
+        };
+        let kernel = self.heap.types.kernel();
+        let known = kernel.as_ref().and_then(of).or_else(declared);
+        let variable = known.ok_or_else(|| KernelError::NoVariable(name.to_owned()))?;
         self.define(name, variable)
     }
 

@@ -7,8 +7,10 @@
 //! rejected it. What a program holds (references, iterators, read sections, locks) is
 //! kept in the machine, for nothing else keeps it from being used wrongly.
 
+mod arena;
 mod callee;
 mod cgroup;
+mod contents;
 mod context;
 mod cpumask;
 mod critical;
@@ -24,13 +26,17 @@ mod list;
 mod lock;
 mod map;
 mod object;
+mod objects;
 mod rbtree;
 mod red_black;
+mod references;
+mod release;
 mod session;
-mod state;
+pub(super) mod state;
 mod string;
 mod task;
 mod user;
+mod words;
 mod work;
 mod xdp;
 
@@ -39,11 +45,11 @@ use std::sync::PoisonError;
 use super::fault::HelperProblem;
 use super::helpers::{Body, Call};
 use super::inject;
-use crate::spec::kfuncs::{self as spec, KfuncId, for_each_kfunc};
+use crate::spec::kfuncs::{self as spec, KfuncFlags, KfuncId, ParameterKind, for_each_kfunc};
 
 pub use callee::Callee;
-pub use object::{drop_object, free_fields, percpu_part};
-pub(super) use state::State;
+pub use object::percpu_part;
+pub use release::{drop_object, free_fields};
 
 /// The body that a path of the table names.
 macro_rules! body {
@@ -83,6 +89,7 @@ pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> 
         && let Some(id) = callee.id()
         && let Some(r0) = inject::fail_kfunc(id, call)?
     {
+        failed(id, call)?;
         return Ok(callee.cut(r0));
     }
     // Out of the table while it runs, as for helpers.
@@ -96,6 +103,24 @@ pub fn call(callee: &Callee, call: &mut Call<'_>) -> Result<u64, HelperProblem> 
         Some(body) => body(call).map(|result| callee.cut(result)),
         None => Err(missing(callee)),
     }
+}
+
+/// What the kernel's functions do even where they fail: an iterator that could not be
+/// made is there, and empty; an object that could not be put into a list or tree is gone.
+#[cold]
+fn failed(kfunc: KfuncId, call: &mut Call<'_>) -> Result<(), HelperProblem> {
+    let row = kfunc.row();
+    if row.flags.contains(KfuncFlags::ITER_NEW) {
+        let kind = row.name.strip_prefix("bpf_iter_");
+        let kind = kind.and_then(|name| name.strip_suffix("_new"));
+        iterator::begin_empty(call, kind.unwrap_or(row.name))?;
+    }
+    let gives_away = |kind| matches!(kind, ParameterKind::ListNode | ParameterKind::RbNode);
+    let node = row.parameters().get(1).map(|parameter| parameter.kind);
+    if node.is_some_and(gives_away) && !row.returns.ends_with('*') {
+        graph::give_up(call)?;
+    }
+    Ok(())
 }
 
 #[cold]

@@ -144,9 +144,11 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
     }
     let lru = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
     let unallocated = lru && flags.contains(MapFlags::NO_PREALLOC);
-    // That one is known, and refused in words of its own below.
+    // That one is known, and refused in words of its own below, before all that is told
+    // of nodes.
+    let later = MapFlags::NO_PREALLOC.union(MapFlags::NUMA_NODE);
     let unknown = match unallocated {
-        true => flags.difference(info.flags.union(MapFlags::NO_PREALLOC)),
+        true => flags.difference(info.flags.union(later)),
         false => flags.difference(info.flags),
     };
     if !unknown.is_empty() {
@@ -175,9 +177,11 @@ fn check_flags(def: &MapDef) -> Result<(), Refusal> {
     if unallocated {
         return refuse(Errno::ENOTSUPP, "an LRU map can't have BPF_F_NO_PREALLOC");
     }
-    let per_cpu = info.per_cpu || flags.contains(MapFlags::NO_COMMON_LRU);
-    if per_cpu && flags.contains(MapFlags::NUMA_NODE) {
-        return refuse(Errno::EINVAL, "a per-CPU map can't have BPF_F_NUMA_NODE");
+    if flags.contains(MapFlags::NO_COMMON_LRU.union(MapFlags::NUMA_NODE)) {
+        return refuse(
+            Errno::EINVAL,
+            "a map with lists per CPU can't have BPF_F_NUMA_NODE",
+        );
     }
     Ok(())
 }
@@ -238,8 +242,6 @@ fn entries_words(rule: EntriesRule) -> String {
 
 /// Bytes of `struct htab_elem` before the key (`kernel/bpf/hashtab.c`).
 const HTAB_ELEM: u64 = 48;
-/// Bytes of `struct lpm_trie_node` before the prefix (`kernel/bpf/lpm_trie.c`).
-const LPM_NODE: u32 = 40;
 
 /// The only limit of a bloom filter, looked at before everything else.
 fn check_bloom(def: &MapDef) -> Result<(), Refusal> {
@@ -281,23 +283,15 @@ fn check_limits(def: &MapDef) -> Result<(), Refusal> {
             }
             Ok(())
         }
-        MapType::LpmTrie
-            if def.value_size > limits::KMALLOC_MAX - limits::LPM_MAX_PREFIX_BYTES - LPM_NODE =>
-        {
-            refuse(
-                Errno::EINVAL,
-                format!("value_size is {value}, less than 4 MiB allowed"),
-            )
-        }
         MapType::Queue | MapType::Stack if value > kmalloc => refuse(
             Errno::E2BIG,
             format!("value_size is {value}, at most 4 MiB allowed"),
         ),
         MapType::StackTrace => check_stacks(def),
         MapType::Arena => check_arena(def),
-        MapType::Sockhash if def.key_size > SOCKHASH_KEY => refuse(
+        MapType::Sockhash if key > limits::STACK_SIZE as u64 => refuse(
             Errno::E2BIG,
-            format!("key_size is {key}, at most {SOCKHASH_KEY} allowed"),
+            format!("key_size is {key}, at most {} allowed", limits::STACK_SIZE),
         ),
         MapType::DevmapHash if def.max_entries > 1 << 31 => {
             refuse(Errno::EINVAL, "max_entries is above 2147483648")
@@ -312,9 +306,6 @@ fn check_limits(def: &MapDef) -> Result<(), Refusal> {
         _ => Ok(()),
     }
 }
-
-/// Bytes of a sockhash's key (`MAX_BPF_STACK`, `net/core/sock_map.c`).
-const SOCKHASH_KEY: u32 = limits::STACK_SIZE as u32;
 
 /// `stack_map_alloc`, `kernel/bpf/stackmap.c`.
 fn check_stacks(def: &MapDef) -> Result<(), Refusal> {

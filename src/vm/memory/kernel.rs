@@ -420,6 +420,8 @@ impl fmt::Debug for KernelBlocks {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn new(name: &str, len: usize) -> NewBlock {
@@ -514,5 +516,39 @@ mod tests {
         let symbol = blocks.insert(Area::Text, symbol).unwrap();
         let read = blocks.find(symbol.address(), 1, AccessKind::Read);
         assert_eq!(read.unwrap_err(), Problem::Opaque);
+    }
+
+    proptest! {
+        /// Whatever is made and freed, an address leads to the one object that it lies
+        /// in, and objects never touch.
+        #[test]
+        fn an_address_leads_to_its_object(
+            steps in prop::collection::vec((0usize..3, 1usize..300, any::<bool>()), 1..40),
+            asked in prop::collection::vec((any::<prop::sample::Index>(), -80i64..400), 20),
+        ) {
+            let blocks = KernelBlocks::default();
+            let mut model = Vec::new();
+            for (area, len, freed) in steps {
+                let block = blocks.insert(Area::ALL[area], new("x", len)).unwrap();
+                if freed {
+                    prop_assert!(blocks.free(&block));
+                }
+                model.push((block.address(), len as u64, !freed));
+            }
+            for (index, offset) in asked {
+                let at = index.get(&model).0.wrapping_add_signed(offset);
+                let inside = |(start, len, live): &&(u64, u64, bool)| {
+                    *live && (*start..start + len).contains(&at)
+                };
+                let found = blocks.at(at).map(|block| block.address());
+                prop_assert_eq!(found, model.iter().find(inside).map(|object| object.0));
+                let read = blocks.find(at, 1, AccessKind::Read);
+                prop_assert_eq!(read.is_ok(), found.is_some());
+            }
+            model.sort_unstable();
+            for pair in model.windows(2) {
+                prop_assert!(pair[0].0 + pair[0].1 + GAP <= pair[1].0);
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The mocked outside of a program: time, tasks, CPUs, chance, user memory and the
 //! kernel's. All of it is set by the test and, unless it is, always the same.
 
+mod cgroups;
 mod clock;
 mod files;
 mod net;
@@ -193,6 +194,40 @@ impl World {
     /// As of [`path`](Self::path).
     pub fn file(&self, path: &str) -> Result<KernelObject, KernelError> {
         self.files.file(&self.kernel, path)
+    }
+
+    /// The `struct task_struct` of the task with this pid, if it is the current one, or
+    /// its object was asked for before, or it is a parent of such a one: what
+    /// `bpf_task_from_pid` finds.
+    #[must_use]
+    pub fn find_task(&self, pid: u32) -> Option<KernelObject> {
+        if self.task.pid() == pid
+            && let Ok(current) = self.current_task()
+        {
+            return Some(current);
+        }
+        self.tasks.by_pid(pid)
+    }
+
+    /// The `struct cgroup` of the default hierarchy that is at the end of a path of ids,
+    /// each one's parent before it, from [the root](Task::ROOT_CGROUP) on; those that are
+    /// not there yet are made.
+    ///
+    /// # Errors
+    /// [`KernelError::NoType`] where nothing defines the struct.
+    pub fn cgroup(&self, path: &[u64]) -> Result<KernelObject, KernelError> {
+        self.tasks.cgroups.at(&self.kernel, path)
+    }
+
+    /// The `struct cgroup` with this id, if it was made, or is the current task's:
+    /// what `bpf_cgroup_from_id` finds.
+    #[must_use]
+    pub fn find_cgroup(&self, id: u64) -> Option<KernelObject> {
+        if self.task.cgroups().contains(&id) {
+            // Those above it are made with it.
+            let _ = self.cgroup(self.task.cgroups());
+        }
+        self.tasks.cgroups.find(id)
     }
 
     /// The task whose `task_struct` is at an address, where the world knows one.

@@ -3,7 +3,7 @@
 use crate::spec::limits;
 
 /// Which of a world's tasks one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TaskId(pub u32);
 
 /// The task in whose context an event fires: a child of init's unless a test says
@@ -17,9 +17,10 @@ pub struct Task {
     uid: u32,
     gid: u32,
     comm: [u8; Self::COMM_LEN],
-    cgroup_id: u64,
     kernel_stack: Vec<u64>,
     user_stack: Vec<u64>,
+    /// Ids of its cgroup and those above, the root's first.
+    cgroups: Vec<u64>,
 }
 
 /// Where the kernel's code begins: the one frame of a stack that nobody set.
@@ -37,9 +38,9 @@ impl Default for Task {
             uid: 1000,
             gid: 1000,
             comm: [0; Self::COMM_LEN],
-            cgroup_id: 1,
             kernel_stack: vec![KERNEL_TEXT],
             user_stack: vec![USER_TEXT],
+            cgroups: vec![Self::ROOT_CGROUP],
         };
         task.set_comm("bpflab");
         task
@@ -108,10 +109,19 @@ impl Task {
         &self.comm
     }
 
-    /// Id of the task's cgroup in the default hierarchy.
+    /// Id of the root of the default hierarchy of cgroups.
+    pub const ROOT_CGROUP: u64 = 1;
+
+    /// Id of the task's cgroup in the default hierarchy: the root's unless it is set.
     #[must_use]
-    pub const fn cgroup_id(&self) -> u64 {
-        self.cgroup_id
+    pub fn cgroup_id(&self) -> u64 {
+        self.cgroups.last().copied().unwrap_or(Self::ROOT_CGROUP)
+    }
+
+    /// Ids of the task's cgroup and those above it, the root's first.
+    #[must_use]
+    pub fn cgroups(&self) -> &[u64] {
+        &self.cgroups
     }
 
     /// Its stack in user space, or in the kernel: addresses of code, the innermost
@@ -179,9 +189,16 @@ impl Task {
         self
     }
 
-    /// Sets the cgroup id.
+    /// Moves it to a cgroup of this id, a child of the root's, or to the root's.
     pub fn set_cgroup_id(&mut self, id: u64) -> &mut Self {
-        self.cgroup_id = id;
+        self.set_cgroups(&[Self::ROOT_CGROUP, id])
+    }
+
+    /// Moves it to the last of these cgroups, each one's parent before it. The root's id,
+    /// [1](Self::ROOT_CGROUP), may be left out.
+    pub fn set_cgroups(&mut self, ids: &[u64]) -> &mut Self {
+        let below = ids.iter().filter(|id| **id != Self::ROOT_CGROUP);
+        self.cgroups = [Self::ROOT_CGROUP].iter().chain(below).copied().collect();
         self
     }
 }
@@ -196,6 +213,16 @@ mod tests {
         task.set_pid(42).set_tid(43).set_uid(1).set_gid(2);
         assert_eq!(task.pid_tgid(), 42 << 32 | 43);
         assert_eq!(task.uid_gid(), 2 << 32 | 1);
+    }
+
+    #[test]
+    fn cgroups_begin_with_the_root() {
+        let mut task = Task::default();
+        assert_eq!((task.cgroup_id(), task.cgroups()), (1, &[1][..]));
+        assert_eq!(task.set_cgroup_id(9).cgroups(), [1, 9]);
+        assert_eq!(task.set_cgroups(&[4, 9, 12]).cgroups(), [1, 4, 9, 12]);
+        assert_eq!(task.cgroup_id(), 12);
+        assert_eq!(task.set_cgroup_id(1).cgroups(), [1]);
     }
 
     #[test]

@@ -1,22 +1,32 @@
 //! The `task_struct`s of tasks, in kernel memory.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+use super::cgroups::Cgroups;
 use super::task::{Task, TaskId};
 
 /// The objects of the tasks that somebody asked for. Cloning shares them: tasks are the
 /// machine's, not a CPU's.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tasks(Arc<Mutex<State>>);
+pub(super) struct Tasks {
+    state: Arc<Mutex<State>>,
+    /// Whether there are any objects: most machines have none, and ask each time a
+    /// program runs.
+    is_used: Arc<AtomicBool>,
+    /// Their cgroups.
+    pub cgroups: Cgroups,
+}
 
 #[derive(Debug, Default)]
 struct State {
     /// The last number that a task got; the first one's is 0.
     last: u32,
-    objects: FxHashMap<TaskId, Known>,
+    objects: BTreeMap<TaskId, Known>,
+    /// Processes that are no task of the world's, by pid: parents, leaders of groups.
+    others: BTreeMap<u32, KernelObject>,
 }
 
 /// A task's object.
@@ -33,7 +43,7 @@ const GROUPS: [&str; 4] = ["gid", "egid", "sgid", "fsgid"];
 
 impl Tasks {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A number for another task.
@@ -72,26 +82,36 @@ impl Tasks {
             }
             known.task = Some(task.clone());
             self.lock().objects.insert(task.id(), known.clone());
+            self.is_used.store(true, Ordering::Relaxed);
         }
         Ok(known.object)
     }
 
     /// Brings the object of a task up to date, if there is one.
     pub fn refresh(&self, memory: &KernelMemory, task: &Task) {
-        let known = self.lock().objects.contains_key(&task.id());
-        if known {
+        if self.is_used.load(Ordering::Relaxed) && self.is_behind(task) {
             // What could go wrong went wrong when it was made.
             let _ = self.object(memory, task, true);
         }
     }
 
-    /// The object of a task with this pid.
+    /// Whether there is an object of a task that was filled when the task was another.
+    fn is_behind(&self, task: &Task) -> bool {
+        let state = self.lock();
+        let known = state.objects.get(&task.id());
+        known.is_some_and(|known| known.task.as_ref() != Some(task))
+    }
+
+    /// The object of the task with this pid: the world's first one, if there are several.
     pub fn by_pid(&self, pid: u32) -> Option<KernelObject> {
         let state = self.lock();
-        let mut found = state.objects.values().filter(|known| {
-            known.object.is_live() && known.task.as_ref().is_some_and(|task| task.pid() == pid)
-        });
-        found.next().map(|known| known.object.clone())
+        let is_it = |known: &&Known| {
+            let has_pid = known.task.as_ref().is_some_and(|task| task.pid() == pid);
+            has_pid && known.object.is_live()
+        };
+        let other = || state.others.get(&pid).filter(|other| other.is_live());
+        let task = state.objects.values().find(is_it);
+        task.map(|known| &known.object).or_else(other).cloned()
     }
 
     /// The task whose object is at an address, as it was when the object was filled.
@@ -138,6 +158,11 @@ impl Tasks {
             };
             object.set_if_there("group_leader", &leader)?;
         }
+        if old.map(Task::cgroups) != Some(task.cgroups())
+            && let Ok(cgroup) = self.cgroups.at(memory, task.cgroups())
+        {
+            object.set_if_there("cgroups.dfl_cgrp", &cgroup)?;
+        }
         if changed(Task::ppid) {
             let parent = self.relative(memory, task.ppid())?;
             object.set_if_there("real_parent", &parent)?;
@@ -146,15 +171,26 @@ impl Tasks {
         Ok(())
     }
 
-    /// The object of a process: one of the tasks', or another.
+    /// The object of a process: one of the tasks', or another, whose parent is init, or
+    /// the idle task, which begins all.
     fn relative(&self, memory: &KernelMemory, pid: u32) -> Result<KernelObject, KernelError> {
         if let Some(there) = self.by_pid(pid) {
             return Ok(there);
         }
         let object = memory.make("struct task_struct")?;
+        self.lock().others.insert(pid, object.clone());
         object.set_if_there("pid", pid)?;
         object.set_if_there("tgid", pid)?;
         object.set_if_there("group_leader", &object)?;
+        let (comm, parent) = match pid {
+            0 => ("swapper/0", 0),
+            1 => ("init", 0),
+            _ => ("", 1),
+        };
+        object.set_if_there("comm", comm)?;
+        let parent = self.relative(memory, parent)?;
+        object.set_if_there("real_parent", &parent)?;
+        object.set_if_there("parent", &parent)?;
         Ok(object)
     }
 }

@@ -76,6 +76,12 @@ impl Ancestry {
         self.0.last().copied().unwrap_or(0)
     }
 
+    /// Whether the cgroup of this id is among them.
+    #[must_use]
+    pub fn has(&self, id: u64) -> bool {
+        self.0.contains(&id)
+    }
+
     /// The id so many levels below the root; 0 where it is not so deep.
     #[must_use]
     pub fn ancestor(&self, level: i32) -> u64 {

@@ -1,0 +1,62 @@
+//! Pointers into arenas, on both sides of a cast.
+
+use super::handle::MapHandle;
+use super::machine::Machine;
+use super::maps::Kind;
+
+impl Machine {
+    /// What a program with this arena makes of a pointer: one that user space knows of one
+    /// that it can load from, or the other way round (`addr_space_cast`). `None` where the
+    /// map is no arena.
+    #[must_use]
+    pub fn cast(&self, arena: MapHandle, pointer: u64, to_user: bool) -> Option<u64> {
+        let region = self.arena_region(arena)?;
+        let Kind::Arena(arena) = self.map(arena)?.kind() else {
+            return None;
+        };
+        Some(match pointer {
+            _ if to_user => arena.to_user(pointer),
+            0 => 0,
+            _ => region.plus(pointer & u64::from(u32::MAX)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::helpers::testing::Bench;
+    use super::*;
+    use crate::program::MapDef;
+    use crate::spec::{MapFlags, MapType};
+
+    #[test]
+    fn both_sides_of_a_cast_are_the_same_place() {
+        let mut def = MapDef::new("arena", MapType::Arena, 0, 0, 4);
+        def.flags = MapFlags::MMAPABLE;
+        let mut bench = Bench::new();
+        let (_, handle, map) = bench.add(&def);
+        let (_, other, _) = bench.map(MapType::Array, 4, 4, 1);
+        let Kind::Arena(arena) = map.kind() else {
+            panic!("no arena");
+        };
+        let machine = &mut bench.machine;
+        assert_eq!(machine.value_address(handle, 0), Some(arena.user_start()));
+        let user = arena.allocate(0, 1) + 24;
+        let ours = machine.cast(handle, user, false).unwrap();
+        assert_eq!(machine.cast(handle, ours, true), Some(user));
+        assert_eq!(machine.cast(handle, 0, false), Some(0));
+        assert_eq!(machine.cast(other, user, false), None);
+        assert_eq!(machine.space.store(ours, 8, 7), Ok(()));
+        assert_eq!(arena.read_memory(user, 8), Ok(vec![7, 0, 0, 0, 0, 0, 0, 0]));
+        let problem = machine.space.load(ours + 4096, 8).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "reads 8 bytes at arena arena+4120, on a page that is not allocated"
+        );
+        let problem = machine.space.load(ours + 4 * 4096, 8).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "reads 8 bytes at arena arena+16408, 32 bytes past its end (16384 bytes)"
+        );
+    }
+}

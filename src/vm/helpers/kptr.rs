@@ -1,0 +1,49 @@
+//! Kernel pointers that values of maps own (`bpf_kptr_xchg`, `kernel/bpf/helpers.c`).
+
+use super::super::fault::HelperProblem;
+use super::super::memory::AccessKind;
+use super::call::{Call, Returned};
+
+/// `(place, pointer or null)`: puts the pointer there, whose reference goes with it, and
+/// gives the program the one that was there, with its reference.
+pub(super) fn kptr_xchg(call: &mut Call<'_>) -> Returned {
+    let (place, pointer) = (call.arg(1), call.arg(2));
+    // Whether it may be written comes first: a reference is not lost.
+    call.check(1, 8, AccessKind::Atomic)?;
+    if pointer != 0 {
+        call.machine.release(2, pointer)?;
+    }
+    let old = call.machine.space.update(place, 8, |_| pointer);
+    let old = old.map_err(|fault| HelperProblem::Access { arg: 1, fault })?;
+    if old != 0 {
+        call.machine.acquire(old);
+    }
+    Ok(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use crate::spec::MapType;
+    use crate::spec::helpers::id;
+
+    const OBJECT: u64 = 0xffff_8881_0000_1000;
+
+    #[test]
+    fn references_go_into_values_and_come_back() {
+        let mut bench = Bench::new();
+        let (_, handle, _) = bench.map(MapType::Array, 4, 8, 1);
+        let place = bench.machine.value_address(handle, 0).unwrap();
+        let problem = bench.call(id::kptr_xchg, [place, OBJECT]).unwrap_err();
+        assert!(problem.to_string().contains("holds a reference"));
+        bench.machine.acquire(OBJECT);
+        assert_eq!(bench.ok(id::kptr_xchg, [place, OBJECT]), 0);
+        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.space.load(place, 8), Ok(OBJECT));
+        assert_eq!(bench.ok(id::kptr_xchg, [place, 0]), OBJECT);
+        assert_eq!(bench.machine.unreleased().count(), 1);
+        assert_eq!(bench.machine.space.load(place, 8), Ok(0));
+        assert!(bench.call(id::kptr_xchg, [place + 4, OBJECT]).is_err());
+        assert_eq!(bench.machine.unreleased().count(), 1, "and is still held");
+    }
+}

@@ -1,0 +1,67 @@
+//! `struct cgroup`s, in kernel memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::kernel::{KernelError, KernelMemory, KernelObject};
+
+/// The cgroups of the default hierarchy that somebody asked for, by id. Cloning shares
+/// them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cgroups(Arc<Mutex<BTreeMap<u64, KernelObject>>>);
+
+impl Cgroups {
+    /// The cgroup with this id.
+    pub fn find(&self, id: u64) -> Option<KernelObject> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&id).filter(|cgroup| cgroup.is_live()).cloned()
+    }
+
+    /// The last cgroup of a path of ids, each one's parent before it; those that are not
+    /// there yet are made.
+    pub fn at(&self, memory: &KernelMemory, path: &[u64]) -> Result<KernelObject, KernelError> {
+        let mut ancestors: Vec<KernelObject> = Vec::new();
+        for &id in path {
+            let cgroup = match self.find(id) {
+                Some(cgroup) => cgroup,
+                None => {
+                    let made = make(memory, id, &ancestors)?;
+                    let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    known.insert(id, made.clone());
+                    made
+                }
+            };
+            ancestors.push(cgroup);
+        }
+        match ancestors.pop() {
+            Some(cgroup) => Ok(cgroup),
+            None => make(memory, 0, &[]),
+        }
+    }
+}
+
+/// A cgroup below others, the root's first, as far as the struct has fields for it.
+fn make(
+    memory: &KernelMemory,
+    id: u64,
+    ancestors: &[KernelObject],
+) -> Result<KernelObject, KernelError> {
+    let level = ancestors.len();
+    // The array of ancestors is at the struct's end, itself its last element.
+    let cgroup = memory.make_with_room("struct cgroup", 8 * (level + 1))?;
+    cgroup.set_if_there("kn.id", id)?;
+    cgroup.set_if_there("level", level)?;
+    cgroup.set_if_there("self.cgroup", &cgroup)?;
+    for (level, ancestor) in ancestors.iter().chain([&cgroup]).enumerate() {
+        cgroup.set_if_there(&format!("ancestors[{level}]"), ancestor)?;
+    }
+    if let Some(parent) = ancestors.last() {
+        // A cgroup begins with its own state.
+        cgroup.set_if_there("self.parent", parent)?;
+        if let Ok(node) = parent.get("kn") {
+            cgroup.set_if_there("kn.__parent", node)?;
+            cgroup.set_if_there("kn.parent", node)?;
+        }
+    }
+    Ok(cgroup)
+}

@@ -1,0 +1,81 @@
+//! A map here and a map of the same definition in the kernel.
+
+use std::sync::{Arc, OnceLock};
+
+use bpflab::btf::Btf;
+use bpflab::kernel::{KernelMap, LoadedMaps};
+use bpflab::program::MapDef;
+use bpflab::spec::MapType;
+use bpflab::util::{Errno, MapId};
+use bpflab::vm::maps::{self, Map};
+
+use super::here;
+use super::side::Side;
+
+/// The two of them.
+pub struct Pair {
+    pub ours: Arc<dyn Map>,
+    maps: LoadedMaps,
+    /// The kernel's programs that use the map.
+    pub side: Side,
+}
+
+/// Whether the kernel here is the one whose rules ours are, and how many CPUs it counts.
+pub fn cpus() -> Option<u32> {
+    static CPUS: OnceLock<Option<u32>> = OnceLock::new();
+    *CPUS.get_or_init(|| {
+        let kernel = here::kernel()?;
+        if !kernel.release.starts_with("6.18.") {
+            eprintln!(
+                "skipped: the rules are those of Linux 6.18, this is {}",
+                kernel.release
+            );
+            return None;
+        }
+        let def = MapDef::new("cpus", MapType::PercpuArray, 4, 8, 1);
+        let maps = LoadedMaps::create(&[def], None).unwrap();
+        u32::try_from(maps.map(MapId(0)).unwrap().value_size() / 8).ok()
+    })
+}
+
+impl Pair {
+    /// Makes both; `None` where there is no kernel to ask.
+    pub fn new(def: &MapDef, types: Option<&Btf>) -> Option<Self> {
+        let cpus = cpus()?;
+        let typed = match types {
+            Some(types) => def.clone().with_special_fields(types),
+            None => def.clone(),
+        };
+        let defs = [def.clone(), Side::results()];
+        let maps = LoadedMaps::create(&defs, types).unwrap();
+        assert!(maps.btf_refused().is_none(), "{:?}", maps.btf_refused());
+        Some(Self {
+            ours: maps::create(&typed, cpus).unwrap(),
+            maps,
+            side: Side::new(&defs, types),
+        })
+    }
+
+    pub fn kernel(&self) -> KernelMap<'_> {
+        self.maps.map(MapId(0)).unwrap()
+    }
+
+    /// The kernel's maps: the map, and what programs write their results to.
+    pub const fn loaded(&self) -> &LoadedMaps {
+        &self.maps
+    }
+}
+
+/// The keys that a walk gives, one behind the other.
+pub fn walk(
+    mut next: impl FnMut(Option<&[u8]>) -> Result<Vec<u8>, Errno>,
+) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    loop {
+        match next(keys.last().map(Vec::as_slice)) {
+            Ok(key) => keys.push(key),
+            Err(Errno::ENOENT) => return Ok(keys),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
