@@ -567,10 +567,10 @@ impl Machine {
         self.kfuncs.mock(name, body);
     }
 
-    /// Whether a test put a function in place of some helper's body.
+    /// Whether a test put a function in place of some helper's or kernel function's body.
     #[must_use]
     pub fn has_mocks(&self) -> bool {
-        !self.mocks.is_empty()
+        !self.mocks.is_empty() || self.kfuncs.has_mocks()
     }
 
     /// Whether a test put a function in place of this helper's body.

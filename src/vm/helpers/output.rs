@@ -230,6 +230,7 @@ fn has_packet(call: &Call<'_>) -> bool {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
+    use crate::btf::{Builder, Encoding, Member};
     use crate::spec::helpers::id;
     use crate::spec::{MapType, ProgType};
     use crate::vm::events::Event;
@@ -414,5 +415,57 @@ mod tests {
             data: vec![0xff, 0xff, 0, 1, 2],
         };
         assert_eq!(bench.machine.take_outputs(), [expected]);
+    }
+
+    /// A packet of the kernel, with its first bytes somewhere else.
+    fn packet_of_kernel(bench: &mut Bench, name: &str) -> u64 {
+        let mut types = Builder::new();
+        let int = types.int("unsigned int", 4, Encoding::Unsigned);
+        let byte = types.int("unsigned char", 1, Encoding::Unsigned);
+        let bytes = types.ptr(byte);
+        let member = |name, ty, at: u32| Member {
+            name,
+            ty,
+            bit_offset: 8 * at,
+            bitfield: None,
+        };
+        let skb = [member("len", int, 0), member("data", bytes, 8)];
+        types.structure("sk_buff", 16, &skb);
+        let xdp = [member("data", bytes, 0), member("data_end", bytes, 8)];
+        types.structure("xdp_buff", 16, &xdp);
+        let memory = bench.machine.world.kernel_memory();
+        memory.set_kernel_types(types.build().unwrap());
+        let data = memory.make_bytes("packet", &[1, 2, 3, 4]).unwrap();
+        let packet = memory.make(name).unwrap().set("data", &data).unwrap();
+        let packet = match name {
+            "sk_buff" => packet.set("len", 4).unwrap(),
+            _ => packet.set("data_end", data.address() + 4).unwrap(),
+        };
+        packet.address()
+    }
+
+    #[test]
+    fn a_traced_packets_first_bytes_can_be_appended() {
+        for (helper, name) in [(id::skb_output, "sk_buff"), (id::xdp_output, "xdp_buff")] {
+            let mut bench = Bench::new();
+            let packet = packet_of_kernel(&mut bench, name);
+            let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 4);
+            let data = bench.memory(&[0xff; 2]);
+            let mut send = |packet, len: u64| {
+                let flags = len << 32 | CURRENT_CPU;
+                let sent = bench.call(helper, [packet, map, flags, data, 2]);
+                (sent.unwrap(), bench.machine.take_outputs())
+            };
+            let (sent, outputs) = send(packet, 3);
+            let expected = Output::Perf {
+                map: "m".into(),
+                cpu: 0,
+                data: vec![0xff, 0xff, 1, 2, 3],
+            };
+            assert_eq!((sent, outputs), (0, vec![expected]), "{name}");
+            let efault = (Errno::EFAULT.to_ret(), vec![]);
+            assert_eq!(send(packet, 5), efault, "{name}");
+            assert_eq!(send(0, 1), efault, "{name}");
+        }
     }
 }
