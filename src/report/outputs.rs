@@ -1,6 +1,7 @@
 //! What programs gave out while they ran: lines, records, signals.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -172,8 +173,8 @@ impl OutputRow {
     /// What is shown of an output.
     #[must_use]
     pub fn new(output: &Output, types: &RecordTypes) -> Self {
-        let record = |map: &String, buffer, cpu, data: &[u8]| Self::Record {
-            map: map.clone(),
+        let record = |map: &Arc<str>, buffer, cpu, data: &[u8]| Self::Record {
+            map: map.to_string(),
             buffer,
             cpu,
             size: data.len(),
@@ -185,7 +186,7 @@ impl OutputRow {
             Output::Perf { map, cpu, data } => record(map, "perf", Some(*cpu), data),
             Output::RingBuf { map, data } => record(map, "ringbuf", None, data),
             Output::Lost { map, error } => Self::Lost {
-                map: map.clone(),
+                map: map.to_string(),
                 errno: error.to_string(),
             },
             Output::Redirect(redirect) => Self::Redirect {

@@ -21,7 +21,7 @@ use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
-use super::owners::Passing;
+use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -115,6 +115,8 @@ struct LoadedMap {
     arena: Option<Address>,
     /// What messages call a record that a program has reserved in it.
     record_name: Arc<str>,
+    /// What outputs call it.
+    name: Arc<str>,
 }
 
 /// A ring-buffer record that a program has reserved.
@@ -291,6 +293,7 @@ impl Machine {
         }
         self.maps.push(LoadedMap {
             record_name: format!("ring buffer record of {name}").into(),
+            name: name.as_str().into(),
             map,
             handle,
             values,
@@ -303,6 +306,12 @@ impl Machine {
     #[must_use]
     pub fn map(&self, map: MapHandle) -> Option<&Arc<dyn Map>> {
         self.maps.get(map.index()).map(|loaded| &loaded.map)
+    }
+
+    /// A map's name, to be kept.
+    pub(super) fn map_name(&self, map: MapHandle) -> Arc<str> {
+        let loaded = self.maps.get(map.index());
+        loaded.map_or_else(|| "?".into(), |loaded| loaded.name.clone())
     }
 
     /// All maps, in the order in which they were added.

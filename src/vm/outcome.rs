@@ -1,5 +1,7 @@
 //! What came of an event.
 
+use std::sync::Arc;
+
 use super::attach::{Level, MissedWhy};
 use super::events::Event;
 use super::events::Kern;
@@ -116,7 +118,7 @@ pub enum Output {
     /// A record for a perf buffer (`bpf_perf_event_output`).
     Perf {
         /// Name of the `BPF_MAP_TYPE_PERF_EVENT_ARRAY` map.
-        map: String,
+        map: Arc<str>,
         /// The CPU whose buffer got it.
         cpu: u32,
         /// The bytes.
@@ -126,14 +128,14 @@ pub enum Output {
     /// the test takes it.
     RingBuf {
         /// Name of the `BPF_MAP_TYPE_RINGBUF` map.
-        map: String,
+        map: Arc<str>,
         /// The bytes.
         data: Vec<u8>,
     },
     /// A record that found no room.
     Lost {
         /// Name of the map.
-        map: String,
+        map: Arc<str>,
         /// What the program was told.
         error: Errno,
     },
@@ -259,7 +261,7 @@ impl Outcome {
     /// The records that went to a ring buffer or perf buffer of this name.
     pub fn records(&self, of: &str) -> impl Iterator<Item = &[u8]> {
         self.outputs.iter().filter_map(move |output| match output {
-            Output::Perf { map, data, .. } | Output::RingBuf { map, data } if map == of => {
+            Output::Perf { map, data, .. } | Output::RingBuf { map, data } if **map == *of => {
                 Some(data.as_slice())
             }
             _ => None,

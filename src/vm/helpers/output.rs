@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
+use super::super::handle::MapHandle;
 use super::super::kernel::KernelObject;
 use super::super::maps::{Kind, Map, Record, RingBuf};
 use super::super::memory::AccessKind;
 use super::super::outcome::Output;
-use super::call::{Call, unfit};
+use super::call::{Bytes, Call, unfit};
 use crate::spec::{
     CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
 };
@@ -25,35 +26,44 @@ fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperP
 }
 
 /// Notes that a record found no room.
-fn lost(call: &mut Call<'_>, map: &dyn Map, error: Errno) -> u64 {
-    let map = map.def().name.clone();
+fn lost(call: &mut Call<'_>, map: MapHandle, error: Errno) -> u64 {
+    let map = call.machine.map_name(map);
     call.machine.output(Output::Lost { map, error });
     error.to_ret()
 }
 
 /// Hands a record on and notes what user space will see.
-fn submit(call: &mut Call<'_>, map: &dyn Map, ring: &RingBuf, record: Record, flags: RingbufFlags) {
+fn submit(
+    call: &mut Call<'_>,
+    map: MapHandle,
+    ring: &RingBuf,
+    record: Record,
+    flags: RingbufFlags,
+) {
     let data = ring.area().copy(record.at, record.len).unwrap_or_default();
     ring.commit(record, flags, false);
-    let map = map.def().name.clone();
+    let map = call.machine.map_name(map);
     call.machine.output(Output::RingBuf { map, data });
 }
 
 pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
-    let (_, map) = call.map(1)?;
-    let ring = ring(1, &map)?;
+    let handle = call.map_handle(1)?;
+    let ring = ring(1, call.map_of(1, handle)?)?;
     let flags = RingbufFlags::from_bits(call.arg(4));
     let Some(flags) = flags else {
         return Ok(Errno::EINVAL.to_ret());
     };
     let len = call.arg(3);
     let size = usize::try_from(len).unwrap_or(usize::MAX);
-    let data = call.read(2, size)?;
+    let mut data = Bytes::new();
+    call.read_into(2, size, &mut data)?;
     let Some(record) = ring.reserve(len) else {
-        return Ok(lost(call, &*map, Errno::EAGAIN));
+        return Ok(lost(call, handle, Errno::EAGAIN));
     };
     ring.area().write(record.at, &data);
-    submit(call, &*map, ring, record, flags);
+    ring.commit(record, flags, false);
+    let (map, data) = (call.machine.map_name(handle), data.into_vec());
+    call.machine.output(Output::RingBuf { map, data });
     Ok(0)
 }
 
@@ -71,7 +81,7 @@ pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
     let ring = ring(n, &map)?;
     let Some(record) = ring.reserve(len) else {
         // The program is told no more than null; `ringbuf_output` says EAGAIN.
-        lost(call, &*map, Errno::EAGAIN);
+        lost(call, handle, Errno::EAGAIN);
         return Ok(0);
     };
     Ok(call.machine.lend(handle, ring.area(), record)?)
@@ -97,7 +107,7 @@ pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: boo
     if discard {
         ring.commit(lent.record, flags, true);
     } else {
-        submit(call, &*map, ring, lent.record, flags);
+        submit(call, lent.map, ring, lent.record, flags);
     }
     Ok(0)
 }
@@ -170,7 +180,7 @@ fn size_of_data(call: &Call<'_>) -> usize {
 
 /// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
 fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
-    let (_, map) = call.map(2)?;
+    let (handle, map) = call.map(2)?;
     let Kind::PerfEventArray(events) = map.kind() else {
         return Err(unfit(2, &*map));
     };
@@ -192,12 +202,12 @@ fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>
         slot => u32::try_from(slot).unwrap_or(u32::MAX),
     };
     if let Err(errno) = events.accepts(slot, cpu) {
-        return Ok(lost(call, &*map, errno));
+        return Ok(lost(call, handle, errno));
     }
     if data.len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
-        return Ok(lost(call, &*map, Errno::ENOSPC));
+        return Ok(lost(call, handle, Errno::ENOSPC));
     }
-    let map = map.def().name.clone();
+    let map = call.machine.map_name(handle);
     call.machine.output(Output::Perf { map, cpu, data });
     Ok(0)
 }

@@ -38,6 +38,7 @@ mod struct_ops;
 #[cfg(test)]
 mod tests;
 mod user_ringbuf;
+mod uses;
 mod values;
 
 use std::fmt;
@@ -140,7 +141,7 @@ pub trait Map: Send + Sync + fmt::Debug {
     }
 
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`, rights aside: use `take` of `dyn Map`, which
-    /// asks only kinds of hashes. With `lock` the value's lock is held meanwhile.
+    /// asks only hashes and stack traces. With `lock` the value's lock is held meanwhile.
     ///
     /// # Errors
     /// As of [`sys_lookup`](Self::sys_lookup).
