@@ -502,6 +502,8 @@ fn an_overridden_call_is_not_seen_by_the_probes_after_it() {
             "r2 = -12\ncall bpf_override_return\nr0 = 0\nexit",
         ),
     ]);
+    let error = vm.attach_to("override", "do_it+0x10").unwrap_err();
+    assert!(error.to_string().contains("EINVAL"), "{error}");
     let event = vm.kprobe("do_it");
     let outcome = vm.fire(event).unwrap();
     assert_eq!(

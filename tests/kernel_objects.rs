@@ -53,6 +53,10 @@ fn our_objects_get_their_verdicts() {
     }
     let (mut accepted, mut not_judged) = (0, 0);
     for path in objects() {
+        // Functions and types that no kernel has, and registers of another machine.
+        if path.to_string_lossy().contains("/probes.") {
+            continue;
+        }
         // Not every object can be relocated: some are there to be refused.
         let Ok(object) = Object::open(&path) else {
             continue;

@@ -17,11 +17,13 @@ mod fire;
 mod inject;
 mod input;
 mod interrupt;
+mod iterate;
 mod kernel;
 mod layouts;
 mod load;
 mod map;
 mod map_objects;
+mod net;
 mod oracle;
 #[cfg(feature = "jit")]
 mod perf_map;

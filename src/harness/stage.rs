@@ -248,7 +248,8 @@ impl<'a> Stage<'a> {
                 Ok(None) => {}
                 Ok(Some((r0, said))) => {
                     retval = said;
-                    let then = tally.add(r0, &mut retval);
+                    let selects = outcome.kern.socket.is_some();
+                    let then = tally.add(r0, &mut retval, selects);
                     // `aggr_pre_handler`: the others don't see a call that was overridden.
                     let overridden = hook == Hook::Kprobe && outcome.overridden.is_some();
                     if then == Then::End || overridden {

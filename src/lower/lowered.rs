@@ -81,8 +81,8 @@ pub struct Helper {
     pub id: HelperId,
     /// Its body; none where only a mock could do it.
     pub body: Option<Body>,
-    /// The context's pointers into the packet may be others afterwards.
-    pub changes_packet: bool,
+    /// The context's pointers, into the packet or to a socket, may be others afterwards.
+    pub moves_pointers: bool,
 }
 
 /// A map whose values a program accesses or looks up.

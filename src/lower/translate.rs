@@ -17,7 +17,7 @@ use super::zeroing::zeroing;
 use super::{LowerError, Passes};
 use crate::isa::{CallTarget, Code, Insn, Operand, Pseudo, Reg};
 use crate::program::{MapDef, Program};
-use crate::spec::helpers::Effects;
+use crate::spec::helpers::{Effects, id::sk_assign};
 use crate::spec::{MapType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::Verified;
@@ -331,7 +331,8 @@ impl Lowering<'_> {
         self.helpers.push(Helper {
             id,
             body: body(id),
-            changes_packet: effects.is_some_and(|e| e.contains(Effects::CHANGES_PACKET)),
+            moves_pointers: id == sk_assign
+                || effects.is_some_and(|e| e.contains(Effects::CHANGES_PACKET)),
         });
         self.helper_index.insert(id, index);
         Ok(index)

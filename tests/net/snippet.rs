@@ -16,8 +16,6 @@ pub enum Arg {
     /// Memory that holds these bytes before the call; what it holds afterwards is written
     /// down.
     M(Vec<u8>),
-    /// The result of the previous call.
-    R,
 }
 
 impl From<i64> for Arg {
@@ -45,6 +43,7 @@ pub struct Snippet {
     labels: u32,
 }
 
+#[allow(dead_code, reason = "each test uses some of them")]
 impl Snippet {
     pub fn new(prog_type: ProgType) -> Self {
         Self {
@@ -83,12 +82,10 @@ impl Snippet {
     pub fn call_on<const N: usize>(mut self, first: &str, helper: &str, args: [Arg; N]) -> Self {
         let mut memory = Vec::new();
         let mut below = 16;
-        self = self.line("r8 = r0");
         for (number, arg) in args.iter().enumerate() {
             let register = number + 2;
             match arg {
                 Arg::N(value) => self = self.line(format!("r{register} = {value} ll")),
-                Arg::R => self = self.line(format!("r{register} = r8")),
                 Arg::M(bytes) => {
                     below += bytes.len().next_multiple_of(8);
                     for (word, at) in bytes.chunks(8).zip((0..).step_by(8)) {
@@ -118,6 +115,19 @@ impl Snippet {
             }
         }
         self
+    }
+
+    /// Calls a helper with memory as its first argument, which r9 points to.
+    pub fn on_memory<const N: usize>(mut self, memory: Arg, helper: &str, args: [Arg; N]) -> Self {
+        if let Arg::M(bytes) = memory {
+            for (word, at) in bytes.chunks(8).zip((0..).step_by(8)) {
+                let mut value = [0; 8];
+                value[..word.len()].copy_from_slice(word);
+                let value = i64::from_le_bytes(value);
+                self = self.line(format!("r0 = {value} ll\n*(u64 *)(r9 + {at}) = r0"));
+            }
+        }
+        self.call_on("r9", helper, args)
     }
 
     /// Writes down a field of the context, or a part of it.

@@ -28,7 +28,10 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     for failure in failures {
         session.exit = session.exit.max(session.printer.failure(failure)?);
     }
-    for Shot { event, programs } in found {
+    for Shot {
+        event, programs, ..
+    } in found
+    {
         for program in programs {
             session.program(program, &event)?;
         }

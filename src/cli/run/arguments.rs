@@ -102,7 +102,8 @@ pub(in crate::cli) struct EventArguments {
     /// Lay the tracepoint out as this tracefs format file says
     #[arg(long, value_name = "FILE", requires = "event")]
     pub(in crate::cli) format: Option<PathBuf>,
-    /// Packet, or context in bytes: a file, or hexadecimal digits
+    /// Packet, or context in bytes: a file, or hexadecimal digits; a capture (pcap,
+    /// pcapng) is an event for each of its packets
     #[arg(long, value_name = "FILE|HEX", conflicts_with = "event")]
     pub(in crate::cli) data: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! From arguments to a machine with programs in it, and to the events that fire them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::arguments::{SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
@@ -10,7 +11,7 @@ use crate::harness::{EngineKind, Error, Vm};
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::ProgType;
-use crate::vm::events::{Event, EventError, Layout, parse_hex};
+use crate::vm::events::{Captured, Event, EventError, EventKind, Layout, parse_hex};
 use crate::vm::{ProgramHandle, World};
 
 /// Where the running kernel shows its BTF, and the layouts of its tracepoints.
@@ -20,6 +21,8 @@ const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// An event with the programs that it fires.
 #[derive(Debug)]
 pub(in crate::cli) struct Shot {
+    /// How long after the one before it happens.
+    pub wait: Duration,
     pub event: Event,
     pub programs: Vec<ProgramHandle>,
 }
@@ -166,23 +169,28 @@ pub(in crate::cli) fn shots(
     let mut shots: Vec<Shot> = Vec::new();
     let mut failures = Vec::new();
     for handle in select(vm, wanted, name)? {
-        let event = match event_of(vm, handle, name, arguments) {
-            Ok(event) => event,
+        // Its section names its own event.
+        let own = section(vm, &handle) == name;
+        let events = match events_of(vm, handle, name.filter(|_| !own), arguments) {
+            Ok(events) => events,
             Err(failure) => {
                 failures.push(failure);
                 continue;
             }
         };
-        // Bytes and packets mean something else to each type of program.
-        match shots
-            .iter_mut()
-            .find(|shot| shot.event == event && event.layout().is_some())
-        {
-            Some(shot) => shot.programs.push(handle),
-            None => shots.push(Shot {
-                event,
-                programs: vec![handle],
-            }),
+        for (event, wait) in events {
+            // Bytes and packets mean something else to each type of program.
+            match shots
+                .iter_mut()
+                .find(|shot| shot.event == event && event.layout().is_some())
+            {
+                Some(shot) => shot.programs.push(handle),
+                None => shots.push(Shot {
+                    event,
+                    wait,
+                    programs: vec![handle],
+                }),
+            }
         }
     }
     match (shots.is_empty(), failures.pop()) {
@@ -194,23 +202,50 @@ pub(in crate::cli) fn shots(
     }
 }
 
-/// The event that a program runs on, with its fields set.
-fn event_of(
+/// The events that a program runs on, with their fields set, and how long after the one
+/// before each happens: one, or the packets of a capture file.
+fn events_of(
     vm: &mut Vm,
     handle: ProgramHandle,
     name: Option<&str>,
     arguments: &SetupArguments,
-) -> Result<Event, Failure> {
+) -> Result<Vec<(Event, Duration)>, Failure> {
     let program = vm.program(handle).cloned();
     let program = program.ok_or_else(|| Failure::bad("no such program"))?;
-    let mut event = match &arguments.event.data {
-        Some(data) => Event::input(program.prog_type, bytes(data)?),
-        None => layout_of(vm, &program, name, arguments)?,
+    let mut events = match &arguments.event.data {
+        Some(data) => data_events(program.prog_type, data)?,
+        None => vec![(layout_of(vm, &program, name, arguments)?, Duration::ZERO)],
     };
     for given in &arguments.event.set {
-        event = event.assign(given)?;
+        for (event, _) in &mut events {
+            *event = event.clone().assign(given)?;
+        }
     }
-    Ok(event)
+    Ok(events)
+}
+
+/// What `--data` means to a type of program.
+fn data_events(prog_type: ProgType, given: &str) -> Result<Vec<(Event, Duration)>, Failure> {
+    let bytes = bytes(given)?;
+    let one = Event::input(prog_type, bytes.as_slice());
+    if one.kind() != EventKind::Packet || !Captured::is_file(&bytes) {
+        return Ok(vec![(one, Duration::ZERO)]);
+    }
+    let captured = Captured::read(&bytes);
+    let captured = captured.map_err(|error| Failure::bad(format!("--data {given}: {error}")))?;
+    let mut before = captured.first().map_or(0, |first| first.ns);
+    let timed = captured.into_iter().map(|packet| {
+        let wait = packet.ns.saturating_sub(before);
+        before = packet.ns;
+        (packet.event, Duration::from_nanos(wait))
+    });
+    let timed: Vec<_> = timed.collect();
+    if timed.is_empty() {
+        return Err(Failure::bad(format!(
+            "--data {given}: a capture without packets"
+        )));
+    }
+    Ok(timed)
 }
 
 /// The programs that run: those that were asked for, or those that `event` fires, or
@@ -223,7 +258,7 @@ fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<Program
     let target = |handle: &ProgramHandle| vm.program(*handle)?.attach_target.as_deref();
     let found: Vec<_> = vm
         .handles()
-        .filter(|handle| event.is_none() || target(handle) == event)
+        .filter(|handle| event.is_none() || target(handle) == event || section(vm, handle) == event)
         .collect();
     if found.is_empty() {
         let all: Vec<_> = vm.programs().map(|program| program.name.as_str()).collect();
@@ -237,6 +272,10 @@ fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<Program
         }));
     }
     Ok(found)
+}
+
+fn section<'v>(vm: &'v Vm, handle: &ProgramHandle) -> Option<&'v str> {
+    Some(&vm.program(*handle)?.section)
 }
 
 /// The event that a program runs on, all zero, from whatever knows its layout.
@@ -255,6 +294,8 @@ fn layout_of(
     let own_types_only = arguments.kernel.btf.is_some();
     match vm.event_for(program, name) {
         Err(Error::Event(EventError::NoLayout { .. })) if !own_types_only => {}
+        // A probe has registers in any case; names of arguments only types know.
+        Ok(event) if !own_types_only && has_no_names(vm, &event) => {}
         known => return Ok(known?),
     }
     // What the object was not relocated for may still be known to this kernel.
@@ -277,6 +318,11 @@ fn layout_of(
         }
     }
     Err(unknown.into())
+}
+
+/// Whether it is a call of a kernel function of which no types here know.
+fn has_no_names(vm: &Vm, event: &Event) -> bool {
+    event.kind() == EventKind::Kprobe && vm.function(event.name()).is_err()
 }
 
 fn format_file(file: &str, event: &str) -> Result<Layout, Failure> {

@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
             Some(body) => body(&mut call),
             None => helpers::call(helper.id, &mut call),
         };
-        if self.is_native && helper.changes_packet {
+        if self.is_native && helper.moves_pointers {
             self.see_pointers(machine);
         }
         result.map_err(|problem| match problem {

@@ -292,8 +292,8 @@ macro_rules! for_each_kfunc {
                 css_rstat_updated = none, "void " "struct cgroup_subsys_state *css, int cpu" [];
             }
             for SESSION {
-                bpf_session_cookie = none, "__u64 *" "void" [];
-                bpf_session_is_return = none, "bool " "void" [];
+                bpf_session_cookie = session::cookie, "__u64 *" "void" [];
+                bpf_session_is_return = session::is_return, "bool " "void" [];
             }
             for FILES {
                 bpf_get_dentry_xattr = none,

@@ -30,6 +30,7 @@
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
+mod behind;
 mod builder;
 mod capture;
 pub mod checksum;
@@ -44,6 +45,7 @@ mod kern;
 mod layout;
 mod packet;
 mod place;
+mod placed;
 mod probe;
 mod record;
 mod shape;
@@ -63,7 +65,7 @@ pub use extras::Iteration;
 pub use kern::{Checksum, Headers, Kern, Segments, Sysctl, Tunnel, XfrmState};
 pub use layout::{HIDDEN, Layout, Source};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
-pub use place::{Placed, PlacedPacket};
+pub use placed::{Placed, PlacedPacket};
 pub use shape::{Field, Shape, Storage};
 pub use text::{parse_assignment, parse_hex};
 pub use value::FieldValue;

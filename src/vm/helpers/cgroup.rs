@@ -3,6 +3,7 @@
 
 use super::super::maps::{CgroupArray, Kind};
 use super::call::{Call, Returned, unfit};
+use super::net::socket::of_event;
 use crate::util::Errno;
 
 /// The most cgroups between one and the root: more are a circle.
@@ -55,6 +56,25 @@ fn task_is_under(call: &mut Call<'_>, wanted: Wanted) -> bool {
     false
 }
 
+/// `(context, map, index)`: whether the packet's socket is in a cgroup of the map, or
+/// below it.
+pub(super) fn skb_under_cgroup(call: &mut Call<'_>) -> Returned {
+    let (_, map) = call.map(2)?;
+    let Kind::Cgroups(cgroups) = map.kind() else {
+        return Err(unfit(2, &*map));
+    };
+    let ancestry = of_event(call, |socket| {
+        socket.is_full().then(|| socket.cgroup.clone())
+    });
+    let Some(ancestry) = ancestry.flatten() else {
+        return Ok(Errno::ENOENT.to_ret());
+    };
+    Ok(match Wanted::of(call, cgroups, call.arg_u32(3)) {
+        Ok(wanted) => wanted.id.is_some_and(|id| ancestry.has(id)).into(),
+        Err(errno) => errno.to_ret(),
+    })
+}
+
 /// `(map, index)`.
 pub(super) fn current_task_under_cgroup(call: &mut Call<'_>) -> Returned {
     let (_, map) = call.map(1)?;
@@ -64,25 +84,6 @@ pub(super) fn current_task_under_cgroup(call: &mut Call<'_>) -> Returned {
     Ok(match Wanted::of(call, cgroups, call.arg_u32(2)) {
         Ok(wanted) => task_is_under(call, wanted).into(),
         Err(errno) => errno.to_ret(),
-    })
-}
-
-/// `(context, map, index)`: whether the packet's socket is in a cgroup or below it.
-pub(super) fn skb_under_cgroup(call: &mut Call<'_>) -> Returned {
-    let (_, map) = call.map(2)?;
-    let Kind::Cgroups(cgroups) = map.kind() else {
-        return Err(unfit(2, &*map));
-    };
-    let wanted = match Wanted::of(call, cgroups, call.arg_u32(3)) {
-        Ok(wanted) => wanted,
-        Err(errno) => return Ok(errno.to_ret()),
-    };
-    let socket = call.machine.event_socket();
-    let socket = socket.and_then(|socket| call.machine.socket(socket));
-    Ok(match (socket, wanted.id) {
-        (None, _) => Errno::ENOENT.to_ret(),
-        (Some(socket), Some(id)) => socket.cgroup.contains(id).into(),
-        (Some(_), None) => 0,
     })
 }
 

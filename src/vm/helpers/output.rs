@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
+use super::super::handle::MapHandle;
+use super::super::kernel::KernelObject;
 use super::super::maps::{Kind, Map, Record, RingBuf};
+use super::super::memory::AccessKind;
 use super::super::outcome::Output;
-use super::call::{Call, unfit};
+use super::call::{Bytes, Call, unfit};
 use crate::spec::{
     CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
 };
@@ -23,35 +26,44 @@ fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperP
 }
 
 /// Notes that a record found no room.
-fn lost(call: &mut Call<'_>, map: &dyn Map, error: Errno) -> u64 {
-    let map = map.def().name.clone();
+fn lost(call: &mut Call<'_>, map: MapHandle, error: Errno) -> u64 {
+    let map = call.machine.map_name(map);
     call.machine.output(Output::Lost { map, error });
     error.to_ret()
 }
 
 /// Hands a record on and notes what user space will see.
-fn submit(call: &mut Call<'_>, map: &dyn Map, ring: &RingBuf, record: Record, flags: RingbufFlags) {
+fn submit(
+    call: &mut Call<'_>,
+    map: MapHandle,
+    ring: &RingBuf,
+    record: Record,
+    flags: RingbufFlags,
+) {
     let data = ring.area().copy(record.at, record.len).unwrap_or_default();
     ring.commit(record, flags, false);
-    let map = map.def().name.clone();
+    let map = call.machine.map_name(map);
     call.machine.output(Output::RingBuf { map, data });
 }
 
 pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
-    let (_, map) = call.map(1)?;
-    let ring = ring(1, &map)?;
+    let handle = call.map_handle(1)?;
+    let ring = ring(1, call.map_of(1, handle)?)?;
     let flags = RingbufFlags::from_bits(call.arg(4));
     let Some(flags) = flags else {
         return Ok(Errno::EINVAL.to_ret());
     };
     let len = call.arg(3);
     let size = usize::try_from(len).unwrap_or(usize::MAX);
-    let data = call.read(2, size)?;
+    let mut data = Bytes::new();
+    call.read_into(2, size, &mut data)?;
     let Some(record) = ring.reserve(len) else {
-        return Ok(lost(call, &*map, Errno::EAGAIN));
+        return Ok(lost(call, handle, Errno::EAGAIN));
     };
     ring.area().write(record.at, &data);
-    submit(call, &*map, ring, record, flags);
+    ring.commit(record, flags, false);
+    let (map, data) = (call.machine.map_name(handle), data.into_vec());
+    call.machine.output(Output::RingBuf { map, data });
     Ok(0)
 }
 
@@ -69,7 +81,7 @@ pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
     let ring = ring(n, &map)?;
     let Some(record) = ring.reserve(len) else {
         // The program is told no more than null; `ringbuf_output` says EAGAIN.
-        lost(call, &*map, Errno::EAGAIN);
+        lost(call, handle, Errno::EAGAIN);
         return Ok(0);
     };
     Ok(call.machine.lend(handle, ring.area(), record)?)
@@ -95,7 +107,7 @@ pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: boo
     if discard {
         ring.commit(lent.record, flags, true);
     } else {
-        submit(call, &*map, ring, lent.record, flags);
+        submit(call, lent.map, ring, lent.record, flags);
     }
     Ok(0)
 }
@@ -113,27 +125,73 @@ pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
 }
 
 /// Sends a record to the perf buffer of the current CPU, or through the slot that
-/// the flags name. The record here is what the program gave: the padding to 8
-/// bytes that the kernel adds behind it is left out.
+/// the flags name. Behind what the program gave stand bytes of the packet, where there is
+/// one and the flags ask for some.
 pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
-    let (_, map) = call.map(2)?;
+    if has_packet(call) {
+        return send(call, |call, len| call.machine.packet_bytes(0, len));
+    }
+    if call.arg(3) & !INDEX_MASK != 0 {
+        // The data is looked at all the same.
+        call.check(4, size_of_data(call), AccessKind::Read)?;
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    send(call, |_, _| None)
+}
+
+/// The same for a program that was given a kernel's packet as an argument
+/// (`bpf_skb_output`): the bytes are those from `skb->data` on.
+pub(super) fn skb_output(call: &mut Call<'_>) -> Result {
+    send(call, |call, len| {
+        packet_behind(call, len, "data", |skb| skb.get("len").ok())
+    })
+}
+
+/// The same for a driver's packet (`bpf_xdp_output`).
+pub(super) fn xdp_output(call: &mut Call<'_>) -> Result {
+    send(call, |call, len| {
+        packet_behind(call, len, "data", |xdp| {
+            let (data, end) = (xdp.get("data").ok()?, xdp.get("data_end").ok()?);
+            end.checked_sub(data)
+        })
+    })
+}
+
+/// The first bytes of a packet that an object of the kernel stands for.
+fn packet_behind(
+    call: &Call<'_>,
+    len: usize,
+    data: &str,
+    there: impl Fn(&KernelObject) -> Option<u64>,
+) -> Option<Vec<u8>> {
+    let packet = call.machine.world.kernel_memory().object_at(call.arg(1))?;
+    if len as u64 > there(&packet)? {
+        return None;
+    }
+    let mut bytes = vec![0; len];
+    let at = packet.get(data).ok()?;
+    call.machine.space.probe(at, &mut bytes).map(|()| bytes)
+}
+
+/// How many bytes a program gives.
+fn size_of_data(call: &Call<'_>) -> usize {
+    usize::try_from(call.arg(5)).unwrap_or(usize::MAX)
+}
+
+/// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
+fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
+    let (handle, map) = call.map(2)?;
     let Kind::PerfEventArray(events) = map.kind() else {
         return Err(unfit(2, &*map));
     };
     let flags = call.arg(3);
-    let size = usize::try_from(call.arg(5)).unwrap_or(usize::MAX);
-    let mut data = call.read(4, size)?.into_vec();
-    let allowed = if has_packet(call) {
-        INDEX_MASK | CTXLEN_MASK
-    } else {
-        INDEX_MASK
-    };
-    if flags & !allowed != 0 {
+    let mut data = call.read(4, size_of_data(call))?.into_vec();
+    if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
     let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
     if appended > 0 {
-        match call.machine.packet_bytes(0, appended) {
+        match packet(call, appended) {
             Some(packet) => data.extend(packet),
             None => return Ok(Errno::EFAULT.to_ret()),
         }
@@ -144,12 +202,12 @@ pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
         slot => u32::try_from(slot).unwrap_or(u32::MAX),
     };
     if let Err(errno) = events.accepts(slot, cpu) {
-        return Ok(lost(call, &*map, errno));
+        return Ok(lost(call, handle, errno));
     }
     if data.len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
-        return Ok(lost(call, &*map, Errno::ENOSPC));
+        return Ok(lost(call, handle, Errno::ENOSPC));
     }
-    let map = map.def().name.clone();
+    let map = call.machine.map_name(handle);
     call.machine.output(Output::Perf { map, cpu, data });
     Ok(0)
 }

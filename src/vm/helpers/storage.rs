@@ -36,6 +36,8 @@ fn owner(call: &mut Call<'_>, storage: &LocalStorage) -> Result<Option<u64>, Hel
     if owner.cast_signed() >= 0 {
         return Err(call.wrong(2, "an object of the kernel"));
     }
+    // A socket is one, whichever of its structures a program has.
+    let owner = call.machine.socket_owner(owner).unwrap_or(owner);
     if call.machine.space.is_freed(owner) {
         // Whether there was any does not matter.
         let _ = storage.remove(owner);

@@ -49,7 +49,12 @@ impl Bench {
 
     /// A machine on which a program of this type runs on an event.
     pub fn on(prog_type: ProgType, event: &Event) -> Self {
-        let mut bench = Self::new();
+        Self::new().running(prog_type, event)
+    }
+
+    /// The same machine while a program of this type runs on an event.
+    pub fn running(self, prog_type: ProgType, event: &Event) -> Self {
+        let mut bench = self;
         let placed = event.place(prog_type, &mut bench.machine.space).unwrap();
         bench.machine.enter(prog_type, placed).unwrap();
         bench

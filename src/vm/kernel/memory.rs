@@ -66,6 +66,13 @@ impl KernelMemory {
         }
     }
 
+    /// The types that programs' numbers of kernel types mean: the kernel's, or else the
+    /// first object's own.
+    #[must_use]
+    pub fn types(&self) -> Option<Btf> {
+        self.heap.types.tables().into_iter().next()
+    }
+
     /// Takes over the types that another kernel memory knows.
     pub fn adopt_types(&self, other: &Self) {
         self.heap.types.adopt(&other.heap.types);

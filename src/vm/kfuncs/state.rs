@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::helpers::Mock;
 use super::held::Held;
-use super::object::Objects;
+use super::objects::Objects;
 
 /// What a machine keeps for kernel functions.
 #[derive(Default)]

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::object::{Maker, New, allocate};
+use super::contents::{take_list, take_tree};
+use super::object::{New, allocate};
+use super::objects::Maker;
 use super::red_black::{Side, Tree};
 use super::*;
 use crate::btf::{FieldKind, SpecialField};
@@ -329,7 +331,7 @@ proptest! {
             }
             prop_assert_eq!(bench.machine.unreleased().count(), 0);
         }
-        let objects = list::take_all(&bench.machine, head).unwrap();
+        let objects = take_list(&bench.machine, head).unwrap();
         prop_assert_eq!(VecDeque::from(objects), model);
     }
 
@@ -364,9 +366,9 @@ proptest! {
             prop_assert_eq!(tree.first().unwrap(), nodes.first().copied().unwrap_or(0));
             blackness(tree, tree.top().unwrap(), true);
         }
-        let objects = rbtree::take_all(&bench.machine, root).unwrap();
+        let objects = take_tree(&bench.machine, root).unwrap();
         prop_assert_eq!(objects.len(), model.len());
-        prop_assert_eq!(rbtree::take_all(&bench.machine, root).unwrap(), [0u64; 0]);
+        prop_assert_eq!(take_tree(&bench.machine, root).unwrap(), [0u64; 0]);
     }
 
     /// As Rust's own functions find it.

@@ -43,6 +43,7 @@ mod struct_ops;
 #[cfg(test)]
 mod tests;
 mod user_ringbuf;
+mod uses;
 mod values;
 
 use std::fmt;

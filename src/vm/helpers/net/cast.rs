@@ -31,10 +31,12 @@ fn cast(call: &mut Call<'_>, name: &str, is: fn(&Socket) -> bool) -> Returned {
         .map(|socket| (is(socket), socket.object));
     match found {
         Some((true, Some(object))) => Ok(object),
-        Some((true, None)) => Err(HelperProblem::Other(format!(
-            "the socket has no struct {name} in kernel memory: give it one with \
-             Socket::kernel_object(address)"
-        ))),
+        Some((true, None)) => {
+            let made = call.machine.typed_socket(socket, name);
+            made.map_err(|error| {
+                HelperProblem::Other(format!("the socket's struct {name}: {error}"))
+            })
+        }
         _ => Ok(0),
     }
 }
@@ -87,12 +89,8 @@ pub fn to_mptcp_sock(call: &mut Call<'_>) -> Returned {
     cast(call, "mptcp_sock", |_| false)
 }
 
-/// `(file)`: its `struct socket`, where the test said that it has one, or that is its
-/// private data.
+/// `(file)`: the `struct socket` that is its private data.
 pub fn sock_from_file(call: &mut Call<'_>) -> Returned {
     let file = call.arg(1);
-    Ok(match call.machine.world.net().socket_of_file(file) {
-        Some(socket) => socket,
-        None => private_socket(call.machine, file)?,
-    })
+    private_socket(call.machine, file)
 }

@@ -17,3 +17,6 @@ pub(super) mod state;
 pub(super) mod syncookie;
 pub(super) mod tunnel;
 pub(super) mod vlan;
+
+#[cfg(test)]
+mod tests;

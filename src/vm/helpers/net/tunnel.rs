@@ -22,7 +22,7 @@ const DONT_FRAGMENT: u64 = 1 << 2;
 /// `BPF_F_SEQ_NUMBER`.
 const SEQ_NUMBER: u64 = 1 << 3;
 /// `BPF_F_NO_TUNNEL_KEY`.
-const NO_KEY: u64 = 1 << 5;
+const NO_KEY: u64 = 1 << 4;
 /// `BPF_F_TUNINFO_FLAGS`.
 const WITH_FLAGS: u64 = 1 << 4;
 /// `IP_TUNNEL_OPTS_MAX`.

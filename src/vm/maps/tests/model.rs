@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::{Kind, Map};
+use super::super::{Kind, Map, create as make};
 use super::{keys, map, seen};
-use crate::spec::{MapType, UpdateFlags};
+use crate::program::MapDef;
+use crate::spec::{MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
 
 const CPUS: usize = 2;
@@ -196,11 +197,16 @@ impl Model for ArrayModel {
 }
 
 /// Hashes: keys in the order of insertion, and of last use where they go.
+#[derive(Default)]
 struct HashModel {
     per_cpu: bool,
     evicts: bool,
+    /// Each CPU makes room among the keys that it put in.
+    lists: bool,
     entries: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     used: Vec<Vec<u8>>,
+    /// Who put a key in.
+    owners: Vec<(Vec<u8>, usize)>,
 }
 
 impl HashModel {
@@ -211,6 +217,27 @@ impl HashModel {
     fn use_key(&mut self, key: &[u8]) {
         self.used.retain(|at| at != key);
         self.used.push(key.to_vec());
+    }
+
+    fn owner(&self, key: &[u8]) -> Option<usize> {
+        let mut owners = self.owners.iter();
+        owners.find(|(at, _)| at == key).map(|(_, cpu)| *cpu)
+    }
+
+    /// Makes room for a key of a CPU.
+    fn make_room(&mut self, cpu: usize, key: &[u8]) -> Result<(), Errno> {
+        let full = match self.lists {
+            true if self.owner(key) == Some(cpu) => false,
+            true => self.owners.iter().filter(|(_, of)| *of == cpu).count() == ENTRIES / CPUS,
+            false => self.at(key).is_none() && self.entries.len() == ENTRIES,
+        };
+        if !full {
+            return Ok(());
+        }
+        let is_mine = |at: &&Vec<u8>| !self.lists || self.owner(at) == Some(cpu);
+        let oldest = self.used.iter().find(is_mine).filter(|_| self.evicts);
+        let oldest = oldest.cloned().ok_or(Errno::E2BIG)?;
+        self.delete(&oldest)
     }
 }
 
@@ -228,15 +255,14 @@ impl Model for HashModel {
         values: Vec<Vec<u8>>,
         flags: u64,
     ) -> Result<(), Errno> {
-        let at = self.at(key);
-        check_flags(flags, at.is_some())?;
-        if at.is_none() && self.entries.len() == ENTRIES {
-            if !self.evicts {
-                return Err(Errno::E2BIG);
-            }
-            let oldest = self.used[0].clone();
-            self.delete(&oldest)?;
+        check_flags(flags, self.at(key).is_some())?;
+        let (here, stays) = (cpu.unwrap_or(0), self.per_cpu && self.at(key).is_some());
+        if !stays {
+            self.make_room(here, key)?;
+            self.owners.retain(|(at, _)| at != key);
+            self.owners.push((key.to_vec(), here));
         }
+        let at = self.at(key);
         self.use_key(key);
         match (at, cpu.filter(|_| self.per_cpu)) {
             (Some(at), Some(cpu)) => self.entries[at].1[cpu] = values[cpu].clone(),
@@ -255,6 +281,7 @@ impl Model for HashModel {
         let at = self.at(key).ok_or(Errno::ENOENT)?;
         self.entries.remove(at);
         self.used.retain(|at| at != key);
+        self.owners.retain(|(at, _)| at != key);
         Ok(())
     }
 
@@ -426,8 +453,18 @@ proptest! {
             (true, true) => MapType::LruPercpuHash,
         };
         let map = map(map_type, 4, VALUE_SIZE, MAX_ENTRIES);
-        let (entries, used) = (Vec::new(), Vec::new());
-        agree(&*map, &mut HashModel { per_cpu, evicts, entries, used }, ops)?;
+        agree(&*map, &mut HashModel { per_cpu, evicts, ..HashModel::default() }, ops)?;
+    }
+
+    /// Each CPU evicts among its own.
+    #[test]
+    fn lists_for_each_cpu(per_cpu: bool, ops in vec(op(key()), 0..80)) {
+        let map_type = if per_cpu { MapType::LruPercpuHash } else { MapType::LruHash };
+        let mut def = MapDef::new("m", map_type, 4, VALUE_SIZE, MAX_ENTRIES);
+        def.flags = MapFlags::NO_COMMON_LRU;
+        let map = make(&def, 2).unwrap();
+        let (evicts, lists) = (true, true);
+        agree(&*map, &mut HashModel { per_cpu, evicts, lists, ..HashModel::default() }, ops)?;
     }
 
     #[test]

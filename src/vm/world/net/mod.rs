@@ -39,7 +39,6 @@ pub struct Net {
     routes: Vec<Route>,
     neighbours: Vec<Neighbour>,
     sockets: Vec<Socket>,
-    files: Vec<(u64, u64)>,
     namespace_cookie: u64,
     syncookies: bool,
     secret: u64,
@@ -60,7 +59,6 @@ impl Default for Net {
             routes: Vec::new(),
             neighbours: Vec::new(),
             sockets: Vec::new(),
-            files: Vec::new(),
             namespace_cookie: 1,
             syncookies: true,
             secret: 0,
@@ -194,20 +192,6 @@ impl Net {
         let scored = there.filter_map(|socket| Some((socket.score(to, from, device)?, socket)));
         let best = scored.rev().max_by_key(|(score, _)| *score)?;
         Some(best.1)
-    }
-
-    /// Says which `struct socket` of kernel memory a `struct file` belongs to
-    /// (`bpf_sock_from_file`).
-    pub fn file(&mut self, file: u64, socket: u64) -> &mut Self {
-        self.files.push((file, socket));
-        self
-    }
-
-    /// The `struct socket` of a file.
-    #[must_use]
-    pub fn socket_of_file(&self, file: u64) -> Option<u64> {
-        let found = self.files.iter().rev().find(|(known, _)| *known == file);
-        found.map(|(_, socket)| *socket)
     }
 
     /// Cookie of the network namespace (`bpf_get_netns_cookie`): 1 unless it is set.

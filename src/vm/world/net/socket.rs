@@ -76,9 +76,9 @@ impl Ancestry {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// Whether it is the own id or one above it.
+    /// Whether the cgroup of this id is among them.
     #[must_use]
-    pub fn contains(&self, id: u64) -> bool {
+    pub fn has(&self, id: u64) -> bool {
         self.0.contains(&id)
     }
 

@@ -1,0 +1,16 @@
+//! Sockets of the mocked network, for tests that hand them to maps.
+
+use super::error::Result;
+use super::vm::Vm;
+use crate::vm::world::SocketId;
+
+impl Vm {
+    /// What a program has in a register for a socket of the network: the address of its
+    /// `struct bpf_sock`, the same one each time. `None` where there is no such socket.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`](super::Error::Kernel) where there are too many objects.
+    pub fn socket_address(&mut self, id: SocketId) -> Result<Option<u64>> {
+        Ok(self.machine.socket_address(id)?)
+    }
+}
