@@ -269,7 +269,10 @@ fn an_arena_is_used_as_in_the_kernel() {
     if here::kernel().is_none() {
         return;
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/arena_list.bpf.o");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/arena_list.bpf.o"
+    );
     let object = Object::open(path).unwrap();
     let loaded = LoadedMaps::create(object.maps(), object.btf()).unwrap();
     let bss = |map: &MapDef| map.name.ends_with(".bss");
@@ -303,12 +306,18 @@ fn redirects_are_decided_as_by_the_kernel() {
     if here::kernel().is_none() {
         return;
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/redirect_maps.bpf.o");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/redirect_maps.bpf.o"
+    );
     let object = Object::open(path).unwrap();
     let loaded = LoadedMaps::create(object.maps(), object.btf()).unwrap();
     let vm = &mut Vm::new(object.clone()).unwrap();
     let find = |name: &str| {
-        let map = object.maps().iter().position(|map| map.name.ends_with(name));
+        let map = object
+            .maps()
+            .iter()
+            .position(|map| map.name.ends_with(name));
         MapId::from_index(map.unwrap())
     };
     let any = UpdateFlags::empty();
