@@ -10,7 +10,9 @@ use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgType, StackFlags, UpdateFlags};
 use bpflab::util::{Errno, MapId};
+use bpflab::vm::Event;
 use bpflab::vm::maps::{self, Kind};
+use bpflab::{Object, Vm};
 use proptest::prelude::*;
 
 /// The CPUs of the machine, as its kernel counts them.
@@ -259,4 +261,96 @@ fn stacks_have_the_ids_that_the_kernel_gives_them() {
         seen += 1;
     }
     assert!(seen > 0, "no stack of the kernel");
+}
+
+/// A list in an arena, by the kernel and by us: the same sums and the same pages.
+#[test]
+fn an_arena_is_used_as_in_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/arena_list.bpf.o"
+    );
+    let object = Object::open(path).unwrap();
+    let loaded = LoadedMaps::create(object.maps(), object.btf()).unwrap();
+    let bss = |map: &MapDef| map.name.ends_with(".bss");
+    let bss = MapId::from_index(object.maps().iter().position(bss).unwrap());
+    let mut vm = Vm::new(object.clone()).unwrap();
+    let programs: Vec<_> = ["push", "walk", "pop"]
+        .iter()
+        .map(|name| {
+            let program = object.program(name).unwrap();
+            let theirs = load(&program, &loaded, &LoadOptions::default()).unwrap();
+            (*name, theirs.program.expect("the kernel accepts it"))
+        })
+        .collect();
+    let steps = [0, 0, 1, 0, 1, 2, 1, 2, 2, 0, 2, 2, 1].into_iter().cycle();
+    for (step, value) in steps.zip(1u64..60) {
+        let (name, theirs) = &programs[step];
+        let context = TestRun::context(&value.to_le_bytes());
+        let theirs = theirs.test_run(&context).unwrap().retval;
+        let ours = vm.run(name, &Event::bytes(value.to_le_bytes())).unwrap();
+        assert_eq!(ours.returned(name), Some(theirs), "{name} in round {value}");
+        let theirs = loaded.lookup(bss, &[0; 4]).unwrap();
+        let ours = vm.maps().find(|map| map.def().name.ends_with(".bss"));
+        let ours = ours.unwrap().get_bytes(&[0; 4]).unwrap();
+        assert_eq!(ours, theirs, "after {name} in round {value}");
+    }
+}
+
+/// Redirects by maps: the action on a hit, on a miss and for flags.
+#[test]
+fn redirects_are_decided_as_by_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/redirect_maps.bpf.o"
+    );
+    let object = Object::open(path).unwrap();
+    let loaded = LoadedMaps::create(object.maps(), object.btf()).unwrap();
+    let vm = &mut Vm::new(object.clone()).unwrap();
+    let find = |name: &str| {
+        let map = object
+            .maps()
+            .iter()
+            .position(|map| map.name.ends_with(name));
+        MapId::from_index(map.unwrap())
+    };
+    let any = UpdateFlags::empty();
+    // Device 1 under keys 0 and 3, a queue for CPU 0.
+    for (map, key, value) in [
+        ("devices", 0u32, vec![1, 0, 0, 0, 0, 0, 0, 0]),
+        ("devices", 3, vec![1, 0, 0, 0, 0, 0, 0, 0]),
+        ("devices_by_key", 0, vec![1, 0, 0, 0]),
+        ("cpus", 0, vec![192, 0, 0, 0, 0, 0, 0, 0]),
+    ] {
+        let theirs = loaded.map(find(map)).unwrap();
+        theirs.update(&key.to_le_bytes(), &value, any).unwrap();
+        let ours = vm.map(map).unwrap();
+        ours.set_bytes(&key.to_le_bytes(), &value, any).unwrap();
+    }
+    let packet = [0; 64];
+    for name in ["to_device", "to_device_by_key", "to_cpu", "to_queue"] {
+        let program = object.program(name).unwrap();
+        let theirs = load(&program, &loaded, &LoadOptions::default()).unwrap();
+        let theirs = theirs.program.expect("the kernel accepts it");
+        for (slot, flags) in (0u32..5).flat_map(|slot| (0u64..33).map(move |flags| (slot, flags))) {
+            // The variables `slot`, `seen_device` and `flags`.
+            let mut bytes = u64::from(slot).to_le_bytes().to_vec();
+            bytes.extend(flags.to_le_bytes());
+            let bss = loaded.map(find(".bss")).unwrap();
+            bss.update(&[0; 4], &bytes, any).unwrap();
+            let ours = vm.maps().find(|map| map.def().name.ends_with(".bss"));
+            ours.unwrap().set_bytes(&[0; 4], &bytes, any).unwrap();
+            let theirs = theirs.test_run(&TestRun::packet(&packet)).unwrap();
+            let ours = vm.run(name, &Event::packet(packet)).unwrap();
+            let action = (ours.returned(name), ours.redirect().is_some());
+            let wanted = (Some(theirs.retval), theirs.retval == 4);
+            assert_eq!(action, wanted, "{name}, slot {slot}, flags {flags}");
+        }
+    }
 }
