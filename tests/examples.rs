@@ -20,6 +20,8 @@ mod exits;
 mod func_counts;
 #[path = "examples/func_latency.rs"]
 mod func_latency;
+#[path = "examples/lines.rs"]
+mod lines;
 #[path = "examples/lo_filter.rs"]
 mod lo_filter;
 #[path = "examples/one_liners.rs"]

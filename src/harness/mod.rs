@@ -31,6 +31,7 @@ mod probes;
 mod repeat;
 mod runner;
 mod scene;
+mod stacks;
 mod stage;
 mod usdt;
 mod vm;

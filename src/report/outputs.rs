@@ -1,6 +1,7 @@
 //! What programs gave out while they ran: lines, records, signals.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -140,6 +141,11 @@ pub enum OutputRow {
         /// The helper's flags.
         flags: u64,
     },
+    /// What an iterator printed for who reads it.
+    Seq {
+        /// The text.
+        text: String,
+    },
     /// A signal for the current task.
     Signal {
         /// Its number.
@@ -167,8 +173,8 @@ impl OutputRow {
     /// What is shown of an output.
     #[must_use]
     pub fn new(output: &Output, types: &RecordTypes) -> Self {
-        let record = |map: &String, buffer, cpu, data: &[u8]| Self::Record {
-            map: map.clone(),
+        let record = |map: &Arc<str>, buffer, cpu, data: &[u8]| Self::Record {
+            map: map.to_string(),
             buffer,
             cpu,
             size: data.len(),
@@ -180,13 +186,16 @@ impl OutputRow {
             Output::Perf { map, cpu, data } => record(map, "perf", Some(*cpu), data),
             Output::RingBuf { map, data } => record(map, "ringbuf", None, data),
             Output::Lost { map, error } => Self::Lost {
-                map: map.clone(),
+                map: map.to_string(),
                 errno: error.to_string(),
             },
             Output::Redirect(redirect) => Self::Redirect {
                 map: redirect.map.clone(),
                 target: redirect.target.to_string(),
                 flags: redirect.flags,
+            },
+            Output::Seq(bytes) => Self::Seq {
+                text: String::from_utf8_lossy(bytes).into_owned(),
             },
             Output::Signal(signal) => Self::Signal { signal: *signal },
             Output::Clone {
@@ -230,6 +239,7 @@ impl fmt::Display for OutputRow {
                 Some(map) => writeln!(f, "{map}: redirected to {target}"),
                 None => writeln!(f, "redirected to {target}"),
             },
+            Self::Seq { text } => writeln!(f, "seq: {}", text.trim_end_matches('\n')),
             Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
             Self::Clone {
                 ifindex,

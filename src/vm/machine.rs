@@ -21,7 +21,7 @@ use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
-use super::owners::Passing;
+use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -115,6 +115,8 @@ struct LoadedMap {
     arena: Option<Address>,
     /// What messages call a record that a program has reserved in it.
     record_name: Arc<str>,
+    /// What outputs call it.
+    name: Arc<str>,
 }
 
 /// A ring-buffer record that a program has reserved.
@@ -291,6 +293,7 @@ impl Machine {
         }
         self.maps.push(LoadedMap {
             record_name: format!("ring buffer record of {name}").into(),
+            name: name.as_str().into(),
             map,
             handle,
             values,
@@ -303,6 +306,12 @@ impl Machine {
     #[must_use]
     pub fn map(&self, map: MapHandle) -> Option<&Arc<dyn Map>> {
         self.maps.get(map.index()).map(|loaded| &loaded.map)
+    }
+
+    /// A map's name, to be kept.
+    pub(super) fn map_name(&self, map: MapHandle) -> Arc<str> {
+        let loaded = self.maps.get(map.index());
+        loaded.map_or_else(|| "?".into(), |loaded| loaded.name.clone())
     }
 
     /// All maps, in the order in which they were added.
@@ -333,11 +342,14 @@ impl Machine {
     #[must_use]
     pub fn value_address(&self, map: MapHandle, element: usize) -> Option<u64> {
         let loaded = self.maps.get(map.index())?;
-        if let Kind::Arena(arena) = loaded.map.kind() {
-            return (element == 0).then(|| arena.user_start());
+        // First what nearly all maps have: look-ups of programs come by here.
+        if let Some((first, span)) = loaded.values {
+            return Some(first.plus(element as u64 * span));
         }
-        let (first, span) = loaded.values?;
-        Some(first.plus(element as u64 * span))
+        match loaded.map.kind() {
+            Kind::Arena(arena) => (element == 0).then(|| arena.user_start()),
+            _ => None,
+        }
     }
 
     /// The element of a map in whose value an address lies, and how far into it.
@@ -523,6 +535,11 @@ impl Machine {
         self.outputs.push(output);
     }
 
+    /// What programs have given out since it was taken last.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.outputs.iter()
+    }
+
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
@@ -550,10 +567,10 @@ impl Machine {
         self.kfuncs.mock(name, body);
     }
 
-    /// Whether a test put a function in place of some helper's body.
+    /// Whether a test put a function in place of some helper's or kernel function's body.
     #[must_use]
     pub fn has_mocks(&self) -> bool {
-        !self.mocks.is_empty()
+        !self.mocks.is_empty() || self.kfuncs.has_mocks()
     }
 
     /// Whether a test put a function in place of this helper's body.

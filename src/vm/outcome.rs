@@ -1,5 +1,7 @@
 //! What came of an event.
 
+use std::sync::Arc;
+
 use super::attach::{Level, MissedWhy};
 use super::events::Event;
 use super::events::Kern;
@@ -116,7 +118,7 @@ pub enum Output {
     /// A record for a perf buffer (`bpf_perf_event_output`).
     Perf {
         /// Name of the `BPF_MAP_TYPE_PERF_EVENT_ARRAY` map.
-        map: String,
+        map: Arc<str>,
         /// The CPU whose buffer got it.
         cpu: u32,
         /// The bytes.
@@ -126,19 +128,21 @@ pub enum Output {
     /// the test takes it.
     RingBuf {
         /// Name of the `BPF_MAP_TYPE_RINGBUF` map.
-        map: String,
+        map: Arc<str>,
         /// The bytes.
         data: Vec<u8>,
     },
     /// A record that found no room.
     Lost {
         /// Name of the map.
-        map: String,
+        map: Arc<str>,
         /// What the program was told.
         error: Errno,
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// What an iterator printed for who reads it (`bpf_seq_printf`, `bpf_seq_write`).
+    Seq(Vec<u8>),
     /// Where a helper sent the packet or connection.
     Redirect(Redirect),
     /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
@@ -243,10 +247,21 @@ impl Outcome {
         })
     }
 
+    /// All that iterators printed for who reads them, as text.
+    #[must_use]
+    pub fn seq(&self) -> String {
+        let pieces = self.outputs.iter().filter_map(|output| match output {
+            Output::Seq(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        let bytes = pieces.collect::<Vec<_>>().concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// The records that went to a ring buffer or perf buffer of this name.
     pub fn records(&self, of: &str) -> impl Iterator<Item = &[u8]> {
         self.outputs.iter().filter_map(move |output| match output {
-            Output::Perf { map, data, .. } | Output::RingBuf { map, data } if map == of => {
+            Output::Perf { map, data, .. } | Output::RingBuf { map, data } if **map == *of => {
                 Some(data.as_slice())
             }
             _ => None,

@@ -262,20 +262,30 @@ impl Machine {
         addresses.collect()
     }
 
-    /// Makes the current context's `sk` lead to the event's socket.
+    /// Makes the current context's `sk` lead to the socket of the world that the event
+    /// brings along, if it brings one.
     pub(super) fn point_to_socket(&mut self) -> Result<(), KernelError> {
         let id = self
             .current()
             .and_then(|current| current.placed.kern.socket);
+        match id {
+            Some(id) => self.assign_socket(Some(id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a socket, or none, the current event's.
+    pub(super) fn assign_socket(&mut self, id: Option<SocketId>) -> Result<(), KernelError> {
         let address = match id {
             Some(id) => self.socket_address(id)?,
             None => None,
         };
-        if let (Some(address), Some((current, space))) = (address, self.current_mut()) {
+        if let Some((current, space)) = self.current_mut() {
+            current.placed.kern.socket = id;
             let kind = current.prog_type.info().context;
             let field = context::layout(kind, Arch::HOST).and_then(|layout| layout.find("sk"));
             if let Some((offset, _)) = field {
-                current.placed.point(space, offset, address);
+                current.placed.point(space, offset, address.unwrap_or(0));
             }
         }
         Ok(())

@@ -23,6 +23,8 @@ mod perf;
 mod print;
 pub(super) mod probe;
 mod redirect;
+mod sequence;
+mod show;
 pub(super) mod skb;
 mod sockmap;
 mod stack;

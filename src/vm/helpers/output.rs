@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
+use super::super::handle::MapHandle;
 use super::super::kernel::KernelObject;
 use super::super::maps::{Kind, Map, Record, RingBuf};
 use super::super::memory::AccessKind;
 use super::super::outcome::Output;
-use super::call::{Call, unfit};
+use super::call::{Bytes, Call, unfit};
 use crate::spec::{
     CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
 };
@@ -25,35 +26,44 @@ fn ring(arg: usize, map: &Arc<dyn Map>) -> std::result::Result<&RingBuf, HelperP
 }
 
 /// Notes that a record found no room.
-fn lost(call: &mut Call<'_>, map: &dyn Map, error: Errno) -> u64 {
-    let map = map.def().name.clone();
+fn lost(call: &mut Call<'_>, map: MapHandle, error: Errno) -> u64 {
+    let map = call.machine.map_name(map);
     call.machine.output(Output::Lost { map, error });
     error.to_ret()
 }
 
 /// Hands a record on and notes what user space will see.
-fn submit(call: &mut Call<'_>, map: &dyn Map, ring: &RingBuf, record: Record, flags: RingbufFlags) {
+fn submit(
+    call: &mut Call<'_>,
+    map: MapHandle,
+    ring: &RingBuf,
+    record: Record,
+    flags: RingbufFlags,
+) {
     let data = ring.area().copy(record.at, record.len).unwrap_or_default();
     ring.commit(record, flags, false);
-    let map = map.def().name.clone();
+    let map = call.machine.map_name(map);
     call.machine.output(Output::RingBuf { map, data });
 }
 
 pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
-    let (_, map) = call.map(1)?;
-    let ring = ring(1, &map)?;
+    let handle = call.map_handle(1)?;
+    let ring = ring(1, call.map_of(1, handle)?)?;
     let flags = RingbufFlags::from_bits(call.arg(4));
     let Some(flags) = flags else {
         return Ok(Errno::EINVAL.to_ret());
     };
     let len = call.arg(3);
     let size = usize::try_from(len).unwrap_or(usize::MAX);
-    let data = call.read(2, size)?;
+    let mut data = Bytes::new();
+    call.read_into(2, size, &mut data)?;
     let Some(record) = ring.reserve(len) else {
-        return Ok(lost(call, &*map, Errno::EAGAIN));
+        return Ok(lost(call, handle, Errno::EAGAIN));
     };
     ring.area().write(record.at, &data);
-    submit(call, &*map, ring, record, flags);
+    ring.commit(record, flags, false);
+    let (map, data) = (call.machine.map_name(handle), data.into_vec());
+    call.machine.output(Output::RingBuf { map, data });
     Ok(0)
 }
 
@@ -71,7 +81,7 @@ pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
     let ring = ring(n, &map)?;
     let Some(record) = ring.reserve(len) else {
         // The program is told no more than null; `ringbuf_output` says EAGAIN.
-        lost(call, &*map, Errno::EAGAIN);
+        lost(call, handle, Errno::EAGAIN);
         return Ok(0);
     };
     Ok(call.machine.lend(handle, ring.area(), record)?)
@@ -97,7 +107,7 @@ pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: boo
     if discard {
         ring.commit(lent.record, flags, true);
     } else {
-        submit(call, &*map, ring, lent.record, flags);
+        submit(call, lent.map, ring, lent.record, flags);
     }
     Ok(0)
 }
@@ -170,7 +180,7 @@ fn size_of_data(call: &Call<'_>) -> usize {
 
 /// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
 fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
-    let (_, map) = call.map(2)?;
+    let (handle, map) = call.map(2)?;
     let Kind::PerfEventArray(events) = map.kind() else {
         return Err(unfit(2, &*map));
     };
@@ -192,12 +202,12 @@ fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>
         slot => u32::try_from(slot).unwrap_or(u32::MAX),
     };
     if let Err(errno) = events.accepts(slot, cpu) {
-        return Ok(lost(call, &*map, errno));
+        return Ok(lost(call, handle, errno));
     }
     if data.len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
-        return Ok(lost(call, &*map, Errno::ENOSPC));
+        return Ok(lost(call, handle, Errno::ENOSPC));
     }
-    let map = map.def().name.clone();
+    let map = call.machine.map_name(handle);
     call.machine.output(Output::Perf { map, cpu, data });
     Ok(0)
 }
@@ -220,6 +230,7 @@ fn has_packet(call: &Call<'_>) -> bool {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
+    use crate::btf::{Builder, Encoding, Member};
     use crate::spec::helpers::id;
     use crate::spec::{MapType, ProgType};
     use crate::vm::events::Event;
@@ -404,5 +415,57 @@ mod tests {
             data: vec![0xff, 0xff, 0, 1, 2],
         };
         assert_eq!(bench.machine.take_outputs(), [expected]);
+    }
+
+    /// A packet of the kernel, with its first bytes somewhere else.
+    fn packet_of_kernel(bench: &mut Bench, name: &str) -> u64 {
+        let mut types = Builder::new();
+        let int = types.int("unsigned int", 4, Encoding::Unsigned);
+        let byte = types.int("unsigned char", 1, Encoding::Unsigned);
+        let bytes = types.ptr(byte);
+        let member = |name, ty, at: u32| Member {
+            name,
+            ty,
+            bit_offset: 8 * at,
+            bitfield: None,
+        };
+        let skb = [member("len", int, 0), member("data", bytes, 8)];
+        types.structure("sk_buff", 16, &skb);
+        let xdp = [member("data", bytes, 0), member("data_end", bytes, 8)];
+        types.structure("xdp_buff", 16, &xdp);
+        let memory = bench.machine.world.kernel_memory();
+        memory.set_kernel_types(types.build().unwrap());
+        let data = memory.make_bytes("packet", &[1, 2, 3, 4]).unwrap();
+        let packet = memory.make(name).unwrap().set("data", &data).unwrap();
+        let packet = match name {
+            "sk_buff" => packet.set("len", 4).unwrap(),
+            _ => packet.set("data_end", data.address() + 4).unwrap(),
+        };
+        packet.address()
+    }
+
+    #[test]
+    fn a_traced_packets_first_bytes_can_be_appended() {
+        for (helper, name) in [(id::skb_output, "sk_buff"), (id::xdp_output, "xdp_buff")] {
+            let mut bench = Bench::new();
+            let packet = packet_of_kernel(&mut bench, name);
+            let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 4);
+            let data = bench.memory(&[0xff; 2]);
+            let mut send = |packet, len: u64| {
+                let flags = len << 32 | CURRENT_CPU;
+                let sent = bench.call(helper, [packet, map, flags, data, 2]);
+                (sent.unwrap(), bench.machine.take_outputs())
+            };
+            let (sent, outputs) = send(packet, 3);
+            let expected = Output::Perf {
+                map: "m".into(),
+                cpu: 0,
+                data: vec![0xff, 0xff, 1, 2, 3],
+            };
+            assert_eq!((sent, outputs), (0, vec![expected]), "{name}");
+            let efault = (Errno::EFAULT.to_ret(), vec![]);
+            assert_eq!(send(packet, 5), efault, "{name}");
+            assert_eq!(send(0, 1), efault, "{name}");
+        }
     }
 }

@@ -117,8 +117,7 @@ fn fail(site: &Site<'_>, call: &mut Call<'_>) -> Result<Option<u64>, HelperProbl
             call.write(*n, &vec![0; *len])?;
         }
     }
-    let map = site.map.and_then(|map| call.machine.map(map));
-    let map = map.map(|map| map.def().name.clone());
+    let map = site.map.map(|map| call.machine.map_name(map));
     if writes_records(site.name())
         && let Some(map) = map.clone()
     {
@@ -126,7 +125,7 @@ fn fail(site: &Site<'_>, call: &mut Call<'_>) -> Result<Option<u64>, HelperProbl
     }
     call.machine.injections.note(Injected {
         function: site.function.to_owned(),
-        map,
+        map: map.map(|map| map.to_string()),
         call: number,
         errno: (site.fails == Fails::Errno).then_some(errno),
     });

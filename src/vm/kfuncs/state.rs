@@ -38,6 +38,11 @@ impl State {
         self.mocks.insert(name.into(), Arc::new(Mutex::new(body)));
     }
 
+    /// Whether a test put a function in place of some body.
+    pub(in crate::vm) fn has_mocks(&self) -> bool {
+        !self.mocks.is_empty()
+    }
+
     /// A program begins to run, in the middle of another one perhaps.
     pub(in crate::vm) fn begin(&mut self) {
         self.outer.push(std::mem::take(&mut self.held));

@@ -22,15 +22,19 @@ use crate::util::Errno;
 ///
 /// Eviction is by true last use (look-ups and updates of programs, updates of user
 /// space). The kernel approximates that with a reference bit and lists per CPU,
-/// and may evict earlier than at `max_entries`.
+/// and may evict earlier than at `max_entries`. With `BPF_F_NO_COMMON_LRU` each CPU has an
+/// equal share of the elements, and makes room in its own (`kernel/bpf/bpf_lru_list.c`);
+/// user space is on CPU 0.
 #[derive(Debug)]
 pub(super) struct Hash {
     base: Base,
     values: Values,
     index: Index,
-    /// The most keys.
+    /// The most keys, or, of a map that evicts, the most of each of its lists.
     max: u32,
     evicts: bool,
+    /// Whether each CPU has a list of its own.
+    lists: bool,
 }
 
 /// Slots of a hash map besides `max_entries`: one for each CPU that replaces a
@@ -59,19 +63,21 @@ impl Hash {
         let evicts = matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash);
         let per_cpu = def.map_type.info().per_cpu.then_some(cpus);
         let slots = slots(def, cpus);
-        // Lists of their own make each CPU's part as large as the others'.
-        let max = if def.flags.contains(MapFlags::NO_COMMON_LRU) {
-            def.max_entries.checked_next_multiple_of(cpus)
-        } else {
-            None
+        let lists = evicts && def.flags.contains(MapFlags::NO_COMMON_LRU);
+        // All have as many: together more than was asked for, where that is no multiple.
+        let max = match lists {
+            true => def.max_entries.div_ceil(cpus.max(1)),
+            false => def.max_entries,
         };
+        let count = if lists { cpus as usize } else { 1 };
         Self {
             base: Base::new(def, cpus),
             values: Values::keyed(def.key_size, def.value_size, slots, per_cpu)
                 .watching(&def.special),
-            index: Index::new(slots, evicts),
-            max: max.unwrap_or(def.max_entries),
+            index: Index::new(slots, evicts.then_some(count)),
+            max,
             evicts,
+            lists,
         }
     }
 
@@ -92,6 +98,7 @@ impl Hash {
     /// there stays, and is written with its own lock held.
     fn store(
         &self,
+        cpu: u32,
         key: &[u8],
         value: &[u8],
         flags: UpdateFlags,
@@ -102,7 +109,7 @@ impl Hash {
         self.base.check_key(key)?;
         let slab = self.values.slab();
         let mut index = self.index.lock();
-        let at = self.locate(&index, key);
+        let mut at = self.locate(&index, key);
         mode.check(at.slot.is_some())?;
         if let Some(slot) = at.slot
             && flags.contains(UpdateFlags::LOCK)
@@ -113,8 +120,13 @@ impl Hash {
             index.touch(slot);
             return fill(slot as usize, false);
         }
-        if at.slot.is_none() && index.len() >= self.max {
-            self.evict(&mut index)?;
+        let list = match self.lists {
+            true => cpu.min(self.base.cpus().saturating_sub(1)),
+            false => 0,
+        };
+        if self.make_room(&mut index, at, list)? {
+            // What went may have been beside it.
+            at = self.locate(&index, key);
         }
         let slot = index.take().ok_or(Errno::E2BIG)?;
         let element = slot as usize;
@@ -126,10 +138,10 @@ impl Hash {
         }
         match at.slot {
             Some(old) => {
-                index.replace(at, slot);
+                index.replace(at, slot, list);
                 self.kill(old);
             }
-            None => index.insert(at, slot),
+            None => index.insert(at, slot, list),
         }
         Ok(())
     }
@@ -143,14 +155,25 @@ impl Hash {
         }
     }
 
-    /// Makes room for a key, where the map evicts; `E2BIG` where it does not.
-    fn evict(&self, index: &mut Locked<'_>) -> Result<(), Errno> {
-        let slab = self.values.slab();
-        let oldest = index.oldest().filter(|_| self.evicts).ok_or(Errno::E2BIG)?;
-        let key = slab.key(oldest as usize).ok_or(Errno::E2BIG)?;
-        let gone = index.remove(self.locate(index, &key));
-        self.kill(gone.ok_or(Errno::E2BIG)?);
-        Ok(())
+    /// Makes room for a key in a list, where the map evicts; `E2BIG` where it does not.
+    /// A key that moves to another CPU's list takes room there. Whether something went.
+    fn make_room(&self, index: &mut Locked<'_>, at: Position, list: u32) -> Result<bool, Errno> {
+        let Some(uses) = index.uses().filter(|_| self.evicts) else {
+            let is_full = at.slot.is_none() && index.len() >= self.max;
+            return if is_full {
+                Err(Errno::E2BIG)
+            } else {
+                Ok(false)
+            };
+        };
+        let stays = at.slot.is_some_and(|slot| uses.list_of(slot) == list);
+        if stays || uses.len(list) < self.max {
+            return Ok(false);
+        }
+        let oldest = uses.oldest(list).ok_or(Errno::E2BIG)?;
+        let key = self.values.slab().key(oldest as usize);
+        self.remove(index, &key.ok_or(Errno::E2BIG)?)?;
+        Ok(true)
     }
 
     /// A value as user space reads it.
@@ -205,7 +228,7 @@ impl Map for Hash {
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
         self.base.check_value(value)?;
-        self.store(key, value, flags, |slot, new| {
+        self.store(cpu, key, value, flags, |slot, new| {
             if new {
                 self.values.init(cpu, slot, value)
             } else {
@@ -272,7 +295,7 @@ impl Map for Hash {
     }
 
     fn sys_update(&self, key: &[u8], value: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
-        self.store(key, value, flags, |slot, new| {
+        self.store(0, key, value, flags, |slot, new| {
             if !new {
                 self.values.free_fields(slot);
             }

@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use super::super::memory::{SharedBytes, Slab, key_words};
 use super::list::List;
 use super::lock::{Guard, Lock};
+use super::uses::Uses;
 
 /// Chained buckets over the slots of a slab.
 ///
@@ -50,7 +51,7 @@ struct Order {
     /// Slots in use, by insertion.
     inserted: List,
     /// Slots in use, by last use, for maps that evict.
-    used: Option<List>,
+    used: Option<Uses>,
     free: VecDeque<u32>,
     fresh: u32,
     /// How many there are.
@@ -123,8 +124,9 @@ pub(super) struct Position {
 }
 
 impl Index {
-    /// An index for `slots` slots, none in use.
-    pub(super) fn new(slots: usize, evicts: bool) -> Self {
+    /// An index for `slots` slots, none in use; in a map that evicts with so many lists
+    /// of what was used last.
+    pub(super) fn new(slots: usize, lists: Option<usize>) -> Self {
         // With one bucket all bits of a hash would be shifted out.
         let buckets = slots.next_power_of_two().max(2);
         Self {
@@ -133,7 +135,7 @@ impl Index {
             shift: u64::BITS - buckets.trailing_zeros(),
             order: Lock::new(Order {
                 inserted: List::new(slots),
-                used: evicts.then(|| List::new(slots)),
+                used: lists.map(|lists| Uses::new(slots, lists)),
                 free: VecDeque::new(),
                 fresh: 0,
                 slots: u32::try_from(slots).unwrap_or(u32::MAX),
@@ -295,28 +297,28 @@ impl Locked<'_> {
         self.order.free.push_front(slot);
     }
 
-    /// Enters a slot with a key that is not there.
-    pub(super) fn insert(&mut self, at: Position, slot: u32) {
+    /// Enters a slot with a key that is not there, in one of the lists of uses.
+    pub(super) fn insert(&mut self, at: Position, slot: u32, list: u32) {
         let head = Position { before: 0, ..at };
         self.index.set_next(slot, self.first(at.bucket));
         self.set_link(head, slot + 1);
         self.order.inserted.push(slot);
         if let Some(used) = &mut self.order.used {
-            used.push(slot);
+            used.enter(slot, list);
         }
         self.order.len += 1;
     }
 
     /// Gives a key that is there another slot, as the kernel does when a value is
     /// replaced.
-    pub(super) fn replace(&mut self, at: Position, slot: u32) {
+    pub(super) fn replace(&mut self, at: Position, slot: u32, list: u32) {
         let Some(old) = at.slot else { return };
         self.index.set_next(slot, self.index.next(old));
         self.set_link(at, slot + 1);
         self.order.inserted.replace(old, slot);
         if let Some(used) = &mut self.order.used {
-            used.remove(old);
-            used.push(slot);
+            used.leave(old);
+            used.enter(slot, list);
         }
         self.order.free.push_back(old);
     }
@@ -327,7 +329,7 @@ impl Locked<'_> {
         self.set_link(at, self.index.next(slot));
         self.order.inserted.remove(slot);
         if let Some(used) = &mut self.order.used {
-            used.remove(slot);
+            used.leave(slot);
         }
         self.order.free.push_back(slot);
         self.order.len -= 1;
@@ -337,14 +339,13 @@ impl Locked<'_> {
     /// Notes that a key was used.
     pub(super) fn touch(&mut self, slot: u32) {
         if let Some(used) = &mut self.order.used {
-            used.remove(slot);
-            used.push(slot);
+            used.touch(slot);
         }
     }
 
-    /// The slot that was not used for the longest, in maps that evict.
-    pub(super) fn oldest(&self) -> Option<u32> {
-        self.order.used.as_ref()?.first()
+    /// What was used last, in maps that evict.
+    pub(super) fn uses(&self) -> Option<&Uses> {
+        self.order.used.as_ref()
     }
 
     /// The slot after `slot` by insertion; the first one for `None`.

@@ -1,35 +1,55 @@
 //! A doubly linked list of slots, as numbers in two vectors.
 
-/// Slots in an order that is cheap to change. Memory is zeroed pages until used.
+/// Slots in an order that is cheap to change, in one list or several. Memory is zeroed
+/// pages until used.
 #[derive(Debug)]
 pub(super) struct List {
-    /// Slot `n` is node `n + 1`; node 0 stands before the first and after the
-    /// last, so that zeroed vectors are an empty list.
+    /// The first nodes, one for each list, stand before the list's first slot and after
+    /// its last; slot `n` is the `n`th node behind them. So zeroed vectors are one empty
+    /// list.
     next: Vec<u32>,
     prev: Vec<u32>,
+    heads: u32,
 }
 
 impl List {
     /// An empty list for slots below `slots`.
     pub(super) fn new(slots: usize) -> Self {
-        Self {
-            next: vec![0; slots + 1],
-            prev: vec![0; slots + 1],
-        }
+        Self::several(slots, 1)
+    }
+
+    /// So many empty lists; a slot is in one of them at most.
+    pub(super) fn several(slots: usize, lists: usize) -> Self {
+        let mut list = Self {
+            next: vec![0; slots + lists],
+            prev: vec![0; slots + lists],
+            heads: u32::try_from(lists).unwrap_or(u32::MAX),
+        };
+        (1..list.heads).for_each(|head| list.link(head, head));
+        list
     }
 
     /// The first slot.
     pub(super) fn first(&self) -> Option<u32> {
-        self.follow(0)
+        self.first_of(0)
     }
 
-    /// The slot after one that is in the list.
+    /// The first slot of a list.
+    pub(super) fn first_of(&self, list: u32) -> Option<u32> {
+        self.follow(list)
+    }
+
+    /// The slot after one that is in a list.
     pub(super) fn after(&self, slot: u32) -> Option<u32> {
-        self.follow(slot + 1)
+        self.follow(self.node(slot))
+    }
+
+    const fn node(&self, slot: u32) -> u32 {
+        slot + self.heads
     }
 
     fn follow(&self, node: u32) -> Option<u32> {
-        self.next[node as usize].checked_sub(1)
+        self.next[node as usize].checked_sub(self.heads)
     }
 
     fn link(&mut self, left: u32, right: u32) {
@@ -37,25 +57,31 @@ impl List {
         self.prev[right as usize] = left;
     }
 
-    /// Appends a slot that is not in the list.
+    /// Appends a slot that is not in a list.
     pub(super) fn push(&mut self, slot: u32) {
-        let last = self.prev[0];
-        self.link(last, slot + 1);
-        self.link(slot + 1, 0);
+        self.push_to(0, slot);
     }
 
-    /// Takes a slot out of the list.
+    /// Appends a slot that is in none to a list.
+    pub(super) fn push_to(&mut self, list: u32, slot: u32) {
+        let (last, node) = (self.prev[list as usize], self.node(slot));
+        self.link(last, node);
+        self.link(node, list);
+    }
+
+    /// Takes a slot out of its list.
     pub(super) fn remove(&mut self, slot: u32) {
-        let node = slot as usize + 1;
+        let node = self.node(slot) as usize;
         self.link(self.prev[node], self.next[node]);
     }
 
-    /// Puts a slot that is not in the list in the place of one that is.
+    /// Puts a slot that is in no list in the place of one that is.
     pub(super) fn replace(&mut self, old: u32, new: u32) {
-        let node = old as usize + 1;
+        let node = self.node(old) as usize;
         let (left, right) = (self.prev[node], self.next[node]);
-        self.link(left, new + 1);
-        self.link(new + 1, right);
+        let new = self.node(new);
+        self.link(left, new);
+        self.link(new, right);
     }
 }
 
@@ -81,5 +107,20 @@ mod tests {
         list.replace(0, 0);
         [4, 0, 3].into_iter().for_each(|slot| list.remove(slot));
         assert!(slots(&list).is_empty());
+    }
+
+    #[test]
+    fn lists_know_nothing_of_one_another() {
+        let mut list = List::several(6, 3);
+        (0..6u32).for_each(|slot| list.push_to(slot % 3, slot));
+        let of = |list: &List, n| {
+            std::iter::successors(list.first_of(n), |slot| list.after(*slot)).collect::<Vec<_>>()
+        };
+        assert_eq!([0, 1, 2].map(|n| of(&list, n)), [[0, 3], [1, 4], [2, 5]]);
+        list.remove(1);
+        list.push_to(2, 1);
+        list.replace(3, 3);
+        assert_eq!(of(&list, 1), [4]);
+        assert_eq!(of(&list, 2), [2, 5, 1]);
     }
 }

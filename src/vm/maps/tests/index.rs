@@ -31,7 +31,7 @@ struct Both {
 impl Both {
     fn new() -> Self {
         Self {
-            index: Index::new(SLOTS, false),
+            index: Index::new(SLOTS, None),
             slab: Slab::keyed(8, 8, SLOTS),
             model: RefCell::default(),
         }
@@ -48,8 +48,8 @@ impl Both {
                     .revive(slot as usize, &number.to_le_bytes())
                     .unwrap();
                 match at.slot {
-                    Some(_) => index.replace(at, slot),
-                    None => index.insert(at, slot),
+                    Some(_) => index.replace(at, slot, 0),
+                    None => index.insert(at, slot, 0),
                 }
                 model.insert(number, slot);
             }

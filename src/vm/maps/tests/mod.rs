@@ -3,6 +3,7 @@
 mod arena;
 mod create;
 mod fields;
+mod holders;
 mod index;
 mod model;
 mod objects;

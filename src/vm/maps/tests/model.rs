@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::{Kind, Map};
-use super::{keys, map, seen};
-use crate::spec::{MapType, UpdateFlags};
+use super::super::{Kind, Map, create as make};
+use super::{ANY, keys, map, seen};
+use crate::program::MapDef;
+use crate::spec::{KeyRule, MapFlags, MapType, UpdateFlags};
 use crate::util::Errno;
 
 const CPUS: usize = 2;
@@ -43,7 +44,14 @@ enum Op {
     Remove {
         key: Vec<u8>,
     },
+    Take {
+        key: Vec<u8>,
+    },
     Keys,
+    /// All elements, so many at a time or more.
+    Batches {
+        count: u32,
+    },
 }
 
 /// More keys than there is room for.
@@ -62,8 +70,10 @@ fn op(key: impl Strategy<Value = Vec<u8>> + Clone) -> impl Strategy<Value = Op> 
         2 => key.clone().prop_map(|key| Op::Read { key }),
         2 => (key.clone(), any::<u8>(), flags)
             .prop_map(|(key, fill, flags)| Op::Write { key, fill, flags }),
-        1 => key.prop_map(|key| Op::Remove { key }),
+        1 => key.clone().prop_map(|key| Op::Remove { key }),
+        1 => key.prop_map(|key| Op::Take { key }),
         1 => Just(Op::Keys),
+        1 => (1..5u32).prop_map(|count| Op::Batches { count }),
     ]
 }
 
@@ -122,10 +132,57 @@ fn agree(map: &dyn Map, model: &mut dyn Model, ops: Vec<Op>) -> Result<(), TestC
                 );
             }
             Op::Remove { key } => prop_assert_eq!(map.remove(&key), model.delete(&key)),
+            Op::Take { key } => {
+                let takes = map.def().map_type.info().key == KeyRule::Any;
+                let expected = match model.read(&key) {
+                    _ if !takes => Err(Errno::ENOTSUPP),
+                    Err(errno) => Err(errno),
+                    Ok(values) => {
+                        model.delete(&key).unwrap();
+                        Ok(user(values))
+                    }
+                };
+                prop_assert_eq!(map.take(&key, ANY), expected);
+            }
             Op::Keys => prop_assert_eq!(keys(map), model.keys()),
+            Op::Batches { count } => {
+                let mut expected: Vec<_> = model
+                    .keys()
+                    .into_iter()
+                    .map(|key| (key.clone(), user(model.read(&key).unwrap())))
+                    .collect();
+                expected.sort();
+                prop_assert_eq!(batches(map, count), expected);
+            }
         }
     }
     Ok(())
+}
+
+/// All elements, batch after batch; a bucket that is too large for one is asked for again
+/// with a larger one.
+fn batches(map: &dyn Map, mut count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut found, mut from) = (Vec::new(), None);
+    loop {
+        let batch = map.read_batch(from.as_deref(), count, ANY);
+        let keys = batch.keys.chunks(map.def().key_size as usize);
+        let values = batch.values.chunks(map.user_value_size());
+        assert!(keys.len() == values.len() && keys.len() <= count as usize);
+        found.extend(
+            keys.zip(values)
+                .map(|(key, value)| (key.to_vec(), value.to_vec())),
+        );
+        from = Some(batch.next);
+        match batch.result {
+            Ok(()) => {}
+            Err(Errno::ENOSPC) => count += 1,
+            Err(errno) => {
+                assert_eq!(errno, Errno::ENOENT);
+                found.sort();
+                return found;
+            }
+        }
+    }
 }
 
 fn check_flags(flags: u64, exists: bool) -> Result<(), Errno> {
@@ -196,11 +253,16 @@ impl Model for ArrayModel {
 }
 
 /// Hashes: keys in the order of insertion, and of last use where they go.
+#[derive(Default)]
 struct HashModel {
     per_cpu: bool,
     evicts: bool,
+    /// Each CPU makes room among the keys that it put in.
+    lists: bool,
     entries: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     used: Vec<Vec<u8>>,
+    /// Who put a key in.
+    owners: Vec<(Vec<u8>, usize)>,
 }
 
 impl HashModel {
@@ -211,6 +273,27 @@ impl HashModel {
     fn use_key(&mut self, key: &[u8]) {
         self.used.retain(|at| at != key);
         self.used.push(key.to_vec());
+    }
+
+    fn owner(&self, key: &[u8]) -> Option<usize> {
+        let mut owners = self.owners.iter();
+        owners.find(|(at, _)| at == key).map(|(_, cpu)| *cpu)
+    }
+
+    /// Makes room for a key of a CPU.
+    fn make_room(&mut self, cpu: usize, key: &[u8]) -> Result<(), Errno> {
+        let full = match self.lists {
+            true if self.owner(key) == Some(cpu) => false,
+            true => self.owners.iter().filter(|(_, of)| *of == cpu).count() == ENTRIES / CPUS,
+            false => self.at(key).is_none() && self.entries.len() == ENTRIES,
+        };
+        if !full {
+            return Ok(());
+        }
+        let is_mine = |at: &&Vec<u8>| !self.lists || self.owner(at) == Some(cpu);
+        let oldest = self.used.iter().find(is_mine).filter(|_| self.evicts);
+        let oldest = oldest.cloned().ok_or(Errno::E2BIG)?;
+        self.delete(&oldest)
     }
 }
 
@@ -228,15 +311,14 @@ impl Model for HashModel {
         values: Vec<Vec<u8>>,
         flags: u64,
     ) -> Result<(), Errno> {
-        let at = self.at(key);
-        check_flags(flags, at.is_some())?;
-        if at.is_none() && self.entries.len() == ENTRIES {
-            if !self.evicts {
-                return Err(Errno::E2BIG);
-            }
-            let oldest = self.used[0].clone();
-            self.delete(&oldest)?;
+        check_flags(flags, self.at(key).is_some())?;
+        let (here, stays) = (cpu.unwrap_or(0), self.per_cpu && self.at(key).is_some());
+        if !stays {
+            self.make_room(here, key)?;
+            self.owners.retain(|(at, _)| at != key);
+            self.owners.push((key.to_vec(), here));
         }
+        let at = self.at(key);
         self.use_key(key);
         match (at, cpu.filter(|_| self.per_cpu)) {
             (Some(at), Some(cpu)) => self.entries[at].1[cpu] = values[cpu].clone(),
@@ -255,6 +337,7 @@ impl Model for HashModel {
         let at = self.at(key).ok_or(Errno::ENOENT)?;
         self.entries.remove(at);
         self.used.retain(|at| at != key);
+        self.owners.retain(|(at, _)| at != key);
         Ok(())
     }
 
@@ -426,8 +509,18 @@ proptest! {
             (true, true) => MapType::LruPercpuHash,
         };
         let map = map(map_type, 4, VALUE_SIZE, MAX_ENTRIES);
-        let (entries, used) = (Vec::new(), Vec::new());
-        agree(&*map, &mut HashModel { per_cpu, evicts, entries, used }, ops)?;
+        agree(&*map, &mut HashModel { per_cpu, evicts, ..HashModel::default() }, ops)?;
+    }
+
+    /// Each CPU evicts among its own.
+    #[test]
+    fn lists_for_each_cpu(per_cpu: bool, ops in vec(op(key()), 0..80)) {
+        let map_type = if per_cpu { MapType::LruPercpuHash } else { MapType::LruHash };
+        let mut def = MapDef::new("m", map_type, 4, VALUE_SIZE, MAX_ENTRIES);
+        def.flags = MapFlags::NO_COMMON_LRU;
+        let map = make(&def, 2).unwrap();
+        let (evicts, lists) = (true, true);
+        agree(&*map, &mut HashModel { per_cpu, evicts, lists, ..HashModel::default() }, ops)?;
     }
 
     #[test]
