@@ -12,7 +12,7 @@ mod control;
 mod dynptr;
 mod environment;
 mod format;
-mod kernel;
+pub(super) mod kernel;
 mod kptr;
 mod maps;
 mod net;

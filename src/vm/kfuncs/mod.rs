@@ -17,6 +17,7 @@ mod critical;
 mod dynptr;
 mod dynptr_probe;
 mod exception;
+mod file;
 mod graph;
 mod held;
 mod iterator;
