@@ -26,6 +26,8 @@ mod lines;
 mod lo_filter;
 #[path = "examples/one_liners.rs"]
 mod one_liners;
+#[path = "examples/pages.rs"]
+mod pages;
 #[path = "examples/profile.rs"]
 mod profile;
 #[path = "examples/runqlat.rs"]
