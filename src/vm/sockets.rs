@@ -186,22 +186,19 @@ impl Machine {
 
     /// The one address that stands for the socket that a register points to, whatever view
     /// of it that is: what belongs to a socket belongs to this address.
-    pub(super) fn socket_owner(&self, register: u64) -> Option<u64> {
-        match self.socket_at(register)? {
-            SocketRef::World(id) => {
-                let placed = self.sockets.placed();
-                placed.get(&id).map(|views| views.sock.address())
-            }
-            SocketRef::Own => {
-                let placed = &self.current()?.placed;
-                Some(placed.other("sk").map_or(placed.r1(), Address::register))
-            }
-        }
+    pub(super) fn socket_owner(&mut self, register: u64) -> Option<u64> {
+        let socket = self.socket_at(register)?;
+        self.standing_for(socket)
     }
 
-    /// The address that stands for the socket that the current event is about.
+    /// The same for the socket that the current event is about.
     pub(super) fn event_socket_address(&mut self) -> Option<u64> {
-        match self.event_socket()? {
+        let socket = self.event_socket()?;
+        self.standing_for(socket)
+    }
+
+    fn standing_for(&mut self, socket: SocketRef) -> Option<u64> {
+        match socket {
             SocketRef::World(id) => self.socket_address(id).ok().flatten(),
             SocketRef::Own => {
                 let placed = &self.current()?.placed;
