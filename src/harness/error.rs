@@ -166,7 +166,7 @@ pub enum Error {
         /// The part.
         path: String,
         /// What is wrong.
-        problem: SetError,
+        problem: Box<SetError>,
     },
     /// No global variable of this name.
     #[error("no global variable '{name}'; there are: {there}")]

@@ -109,7 +109,6 @@ impl<'a> KernelMap<'a> {
     }
 
     /// `BPF_MAP_UPDATE_BATCH`: the result, and how many elements were written.
-    #[must_use]
     pub fn update_batch(
         &self,
         keys: &[u8],
@@ -120,7 +119,6 @@ impl<'a> KernelMap<'a> {
     }
 
     /// `BPF_MAP_DELETE_BATCH`: the result, and how many elements were deleted.
-    #[must_use]
     pub fn delete_batch(&self, keys: &[u8], flags: UpdateFlags) -> (Result<()>, usize) {
         self.fd.write_batch(keys, None, flags.bits())
     }
