@@ -290,8 +290,9 @@ impl Loops for Rust {
             let (mut state, mut sum) = (1u64, 0u64);
             for _ in 0..OPERATIONS {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let key =
-                    black_box(u32::try_from((state >> 16 & 0xffff) * 10_000 >> 16).unwrap_or(0));
+                let key = black_box(
+                    u32::try_from((((state >> 16) & 0xffff) * 10_000) >> 16).unwrap_or(0),
+                );
                 sum += match (calls, self.operation) {
                     (false, _) => u64::from(key),
                     (true, Operation::Array) => self.array[key as usize],

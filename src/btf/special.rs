@@ -295,6 +295,6 @@ mod tests {
         assert_eq!(fields.find(FieldKind::Timer).map(|f| f.off), Some(8));
         assert_eq!(fields.find(FieldKind::Uptr), None);
         let none = SpecialFields::of(&btf, number);
-        assert_eq!(none.gaps(4).collect::<Vec<_>>(), [0..4]);
+        assert!(none.gaps(4).eq(std::iter::once(0..4)));
     }
 }

@@ -125,7 +125,7 @@ impl Entry<'_> {
         Error::Field {
             map: self.map.def().name.clone(),
             path: path.to_owned(),
-            problem: problem.into(),
+            problem: Box::new(problem),
         }
     }
 }
@@ -233,7 +233,7 @@ impl Global<'_> {
         Error::Field {
             map: self.map.def().name.clone(),
             path: path.to_owned(),
-            problem: problem.into(),
+            problem: Box::new(problem),
         }
     }
 }

@@ -57,7 +57,7 @@ fn hold(def: &MapDef, types: &Btf, order: Order, keep: fn(&Op) -> bool) {
         failure_persistence: None,
         ..ProptestConfig::default()
     });
-    let ops = ops(keys(), cpus).prop_filter("fits", move |op| keep(op));
+    let ops = ops(keys(), cpus).prop_filter("fits", keep);
     let result = runner.run(&vec(ops, 0..50), |ops| {
         let Some(pair) = Pair::new(def, Some(types)) else {
             return Ok(());

@@ -12,6 +12,8 @@ use super::pair::{Pair, walk};
 use super::side::Side;
 
 type Outcome = Result<(), TestCaseError>;
+/// A key and what is under it.
+type Element = (Vec<u8>, Vec<u8>);
 
 /// One operation. Keys are of the map's size, values made of a byte.
 #[derive(Debug, Clone)]
@@ -50,11 +52,11 @@ pub fn ops(keys: BoxedStrategy<Vec<u8>>, cpus: u32) -> impl Strategy<Value = Op>
     let several = vec(keys.clone(), 0..4);
     prop_oneof![
         4 => (cpu.clone(), keys.clone()).prop_map(|(cpu, key)| Op::Lookup(cpu, key)),
-        8 => (cpu.clone(), keys.clone(), byte.clone(), flags())
+        8 => (cpu.clone(), keys.clone(), byte, flags())
             .prop_map(|(cpu, key, fill, flags)| Op::Update(cpu, key, fill, flags)),
         3 => (cpu, keys.clone()).prop_map(|(cpu, key)| Op::Delete(cpu, key)),
         4 => (keys.clone(), few.clone()).prop_map(|(key, flags)| Op::Read(key, flags)),
-        8 => (keys.clone(), byte.clone(), flags())
+        8 => (keys.clone(), byte, flags())
             .prop_map(|(key, fill, flags)| Op::Write(key, fill, flags)),
         3 => keys.clone().prop_map(Op::Remove),
         2 => (keys.clone(), few.clone()).prop_map(|(key, flags)| Op::Take(key, flags)),
@@ -272,7 +274,7 @@ impl Pair {
         &self,
         (keys, values, result): (Vec<u8>, Vec<u8>, Result<(), Errno>),
         order: Order,
-    ) -> (Vec<(Vec<u8>, Vec<u8>)>, Result<(), Errno>) {
+    ) -> (Vec<Element>, Result<(), Errno>) {
         let key = (self.ours.def().key_size as usize).max(1);
         let value = self.ours.user_value_size().max(1);
         let keys = keys.chunks(key).map(<[u8]>::to_vec);

@@ -19,12 +19,13 @@ use super::pair::cpus;
 
 /// Bytes that a program has to send.
 const DATA: usize = 4096;
+const DATA_SIZE: u32 = 4096;
 
 fn defs() -> [MapDef; 3] {
     [
         MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096),
         MapDef::new("results", MapType::Array, 4, 24, 1),
-        MapDef::new("data", MapType::Array, 4, DATA as u32, 1),
+        MapDef::new("data", MapType::Array, 4, DATA_SIZE, 1),
     ]
 }
 
