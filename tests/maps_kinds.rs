@@ -157,20 +157,34 @@ fn values_own_objects_and_free_them_when_they_go() -> Result<()> {
     let put = |vm: &mut Vm, program: &str, value: u64| -> Result<u64> {
         let outcome = vm.run(program, &Event::bytes(value.to_le_bytes()))?;
         assert_eq!((outcome.runs[0].r0, outcome.unreleased.len()), (0, 0));
-        Ok([0, 8, 16].map(|at| global(vm, ".bss", at)).into_iter().max().unwrap())
+        Ok([0, 8, 16]
+            .map(|at| global(vm, ".bss", at))
+            .into_iter()
+            .max()
+            .unwrap())
     };
     let is_freed = |vm: &mut Vm, object: u64| vm.machine().space.is_freed(object);
     vm.map("owners")?.set(&0u32, &[0u64; 2])?;
     let first = put(&mut vm, "put_in_hash", 5)?;
-    assert_eq!(vm.map("owners")?.get::<u32, [u64; 2]>(&0)?, Some([1, 0]), "hidden");
+    assert_eq!(
+        vm.map("owners")?.get::<u32, [u64; 2]>(&0)?,
+        Some([1, 0]),
+        "hidden"
+    );
     let second = put(&mut vm, "put_in_hash", 6)?;
     let in_array = put(&mut vm, "put_in_array", 7)?;
-    assert!([0, 8, 16].map(|at| global(&vm, ".bss", at)).contains(&5), "what was there");
+    assert!(
+        [0, 8, 16].map(|at| global(&vm, ".bss", at)).contains(&5),
+        "what was there"
+    );
     assert!(is_freed(&mut vm, first), "the program did");
     assert!(!is_freed(&mut vm, second) && !is_freed(&mut vm, in_array));
 
     assert_eq!(vm.run("replace", &Event::bytes([0; 8]))?.runs[0].r0, 0);
-    assert!(is_freed(&mut vm, second) && is_freed(&mut vm, in_array), "with the old values");
+    assert!(
+        is_freed(&mut vm, second) && is_freed(&mut vm, in_array),
+        "with the old values"
+    );
     assert_eq!(vm.map("one")?.get::<u32, [u64; 2]>(&0)?, Some([100, 0]));
     let third = put(&mut vm, "put_in_hash", 8)?;
     assert!(!is_freed(&mut vm, third));
