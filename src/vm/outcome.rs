@@ -34,7 +34,7 @@ pub struct Outcome {
     /// What happened in the middle of the runs, in order.
     pub nested: Vec<Nested>,
     /// What the perf buffer gets of a tracepoint that passed.
-    pub(crate) sample: Option<Sample>,
+    pub(crate) sample: Option<Box<Sample>>,
     /// What programs gave out, in order.
     pub outputs: Vec<Output>,
     /// The context's bytes afterwards.
