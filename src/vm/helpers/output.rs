@@ -7,7 +7,7 @@ use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
 use super::super::maps::{Kind, Map, Record, RingBuf};
 use super::super::outcome::Output;
-use super::call::{Bytes, Call, unfit};
+use super::call::{Call, unfit};
 use crate::spec::{
     CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
 };
@@ -53,14 +53,13 @@ pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
     };
     let len = call.arg(3);
     let size = usize::try_from(len).unwrap_or(usize::MAX);
-    let mut data = Bytes::new();
-    call.read_into(2, size, &mut data)?;
+    let data = call.read_vec(2, size)?;
     let Some(record) = ring.reserve(len) else {
         return Ok(lost(call, handle, Errno::EAGAIN));
     };
     ring.area().write(record.at, &data);
     ring.commit(record, flags, false);
-    let (map, data) = (call.machine.map_name(handle), data.into_vec());
+    let map = call.machine.map_name(handle);
     call.machine.output(Output::RingBuf { map, data });
     Ok(0)
 }
@@ -132,7 +131,7 @@ pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
     };
     let flags = call.arg(3);
     let size = usize::try_from(call.arg(5)).unwrap_or(usize::MAX);
-    let mut data = call.read(4, size)?.into_vec();
+    let mut data = call.read_vec(4, size)?;
     let allowed = if has_packet(call) {
         INDEX_MASK | CTXLEN_MASK
     } else {
