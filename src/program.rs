@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine, SpecialFields};
 use crate::isa::{Names, Pseudo, RawInsn};
+use crate::spec::context::Arch;
 use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType, helpers, limits};
 use crate::util::{HelperId, MapId, Pc, TypeId};
 
@@ -28,6 +29,9 @@ pub struct Program {
     pub attach_btf_id: Option<TypeId>,
     /// `prog_flags` of the load.
     pub flags: ProgFlags,
+    /// The machine that it was compiled for, where contexts differ: whose registers its
+    /// BTF has, otherwise the host.
+    pub arch: Arch,
     /// License string; GPL-only helpers ask for a GPL-compatible one.
     pub license: String,
     /// The slots of the main program, then those of each subprogram that it
@@ -230,6 +234,7 @@ impl Program {
             attach_target: None,
             attach_btf_id: None,
             flags: ProgFlags::empty(),
+            arch: Arch::HOST,
             license: String::new(),
             insns,
             maps: Arc::new([]),

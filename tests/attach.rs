@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bpflab::btf::{Builder, Encoding, Member, Param};
 use bpflab::harness::{EngineKind, Interrupt};
 use bpflab::isa::assemble_with;
 use bpflab::program::{MapDef, Program};
@@ -502,6 +503,8 @@ fn an_overridden_call_is_not_seen_by_the_probes_after_it() {
             "r2 = -12\ncall bpf_override_return\nr0 = 0\nexit",
         ),
     ]);
+    let error = vm.attach_to("override", "do_it+0x10").unwrap_err();
+    assert!(error.to_string().contains("EINVAL"), "{error}");
     let event = vm.kprobe("do_it");
     let outcome = vm.fire(event).unwrap();
     assert_eq!(
@@ -510,4 +513,31 @@ fn an_overridden_call_is_not_seen_by_the_probes_after_it() {
         "the last one that was attached is first"
     );
     assert_eq!(outcome.overridden, Some((-12i64).cast_unsigned()));
+}
+
+#[test]
+fn a_member_of_a_struct_of_operations_is_called() {
+    let mut types = Builder::new();
+    let int = types.int("int", 4, Encoding::Signed);
+    let param = |name| Param { name, ty: int };
+    let proto = types.prototype(int, &[param("one"), param("two")]);
+    let pointer = types.ptr(proto);
+    let member = |name, bit_offset| Member {
+        name,
+        ty: pointer,
+        bit_offset,
+        bitfield: None,
+    };
+    let members = [member("decide", 0), member("other", 64)];
+    types.structure("my_ops", 16, &members);
+    let text = "r0 = *(u64 *)(r1 +0)\nr1 = *(u64 *)(r1 +8)\nr0 += r1\nexit";
+    let mut programs = vec![program("decide", "struct_ops/my_ops.decide", text)];
+    programs.push(returns("other", "struct_ops/my_ops.other", 0));
+    let mut vm = attached(programs);
+    vm.set_kernel_btf(types.build().unwrap());
+    let event = vm.struct_ops_call("my_ops", "decide").unwrap();
+    let event = event.set("one", 40).unwrap().arg(2, 2).unwrap();
+    let outcome = vm.fire(event).unwrap();
+    assert_eq!((ran(&outcome), outcome.verdict), (vec!["decide"], Some(42)));
+    assert!(vm.struct_ops_call("my_ops", "nothing").is_err());
 }

@@ -5,6 +5,10 @@ use bpflab::vm::events::Event;
 use bpflab::vm::{Outcome, Output};
 use bpflab::{Object, Vm};
 
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[path = "kernel/here.rs"]
+mod here;
+
 fn vm() -> Vm {
     let object = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/dynptrs.bpf.o");
     Vm::new(Object::open(object).unwrap()).unwrap()
@@ -109,4 +113,70 @@ fn who_only_looks_gets_a_dynptr_for_reading() {
         [7; 60][14..],
         "the filter sees no Ethernet header"
     );
+}
+
+#[test]
+fn a_tracing_program_reads_the_kernels_packet() {
+    let mut vm = vm();
+    let Ok(skb) = vm.world().kernel("struct sk_buff") else {
+        eprintln!("skipped: no BTF of a kernel defines struct sk_buff");
+        return;
+    };
+    let packet = vm.world().kernel_bytes(&ipv4(64, 60)).unwrap();
+    let skb = skb.set("data", &packet).unwrap().set("len", 60).unwrap();
+    let event = vm.raw_tracepoint("netif_receive_skb").unwrap();
+    let event = event.set("args[0]", &skb).unwrap();
+    let outcome = vm.run("ether_type", &event).unwrap();
+    assert_eq!(outcome.printk().collect::<Vec<_>>(), ["800 of 60 bytes"]);
+    // What lies in fragments is nowhere in memory.
+    let skb = skb.set("data_len", 50).unwrap();
+    let event = event.set("args[0]", &skb).unwrap();
+    let outcome = vm.run("ether_type", &event).unwrap();
+    assert_eq!(returned(&outcome, "ether_type"), -2);
+}
+
+/// Packets at random: the kernel returns the same, and sends the same on.
+#[test]
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+fn the_kernel_does_the_same() {
+    use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+    use bpflab::vm::Random;
+
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut vm = vm();
+    let mut random = Random::new(5);
+    for name in ["forward", "last_byte", "look"] {
+        let program = vm.programs().find(|program| program.name == name);
+        let program = program.unwrap().clone();
+        let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).unwrap();
+        let loaded = load(&program, &maps, &LoadOptions::default()).unwrap();
+        let there = loaded.program.expect(&loaded.verdict.message);
+        for _ in 0..200 {
+            // No test run of a socket filter takes a packet shorter than its headers.
+            let (least, more) = match name {
+                "last_byte" => (15, 6000),
+                "look" => (34, 80),
+                _ => (15, 80),
+            };
+            let len = least + random.next_u32() as usize % more;
+            let ttl = random.next_u32().to_le_bytes()[0] % 4;
+            let mut packet = ipv4(ttl, len.max(60));
+            packet.truncate(len);
+            if let Some(last) = packet.last_mut() {
+                *last ^= random.next_u32().to_le_bytes()[0];
+            }
+            let wanted = there.test_run(&TestRun::packet(&packet)).unwrap();
+            let outcome = vm.run(name, &Event::packet(packet.clone())).unwrap();
+            assert_eq!(
+                outcome.returned(name),
+                Some(wanted.retval),
+                "{name} {packet:x?}"
+            );
+            if name == "forward" {
+                assert_eq!(outcome.packet.unwrap(), wanted.data, "{packet:x?}");
+            }
+        }
+    }
 }

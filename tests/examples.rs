@@ -20,10 +20,14 @@ mod exits;
 mod func_counts;
 #[path = "examples/func_latency.rs"]
 mod func_latency;
+#[path = "examples/lines.rs"]
+mod lines;
 #[path = "examples/lo_filter.rs"]
 mod lo_filter;
 #[path = "examples/one_liners.rs"]
 mod one_liners;
+#[path = "examples/pages.rs"]
+mod pages;
 #[path = "examples/profile.rs"]
 mod profile;
 #[path = "examples/runqlat.rs"]

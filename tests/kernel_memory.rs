@@ -313,6 +313,55 @@ fn so_will_the_running_kernels() {
 }
 
 #[test]
+fn tasks_know_their_relatives() {
+    let mut test = Test::new();
+    let world = test.vm.world();
+    let mut shell = world.new_task();
+    shell.set_pid(50).set_comm("sh");
+    let shell_object = world.task_object(&shell).unwrap();
+    let mut thread = world.new_task();
+    thread.set_pid(60).set_tid(61).set_ppid(50);
+    let object = world.task_object(&thread).unwrap();
+    assert_eq!(object.get("real_parent").unwrap(), shell_object.address());
+    assert_eq!(object.text("real_parent.comm").unwrap(), "sh");
+    // The thread's process is no task of the world's, and has an object all the same.
+    assert_eq!(object.get("group_leader.pid").unwrap(), 60);
+    let leader = world.find_task(60).unwrap();
+    assert_eq!(object.get("group_leader").unwrap(), leader.address());
+    assert_eq!(world.find_task(61).unwrap(), object);
+    let init = world.find_task(1).unwrap();
+    assert_eq!(shell_object.get("real_parent").unwrap(), init.address());
+    let idle = init.at("real_parent").unwrap();
+    assert_eq!(idle.get("real_parent").unwrap(), idle.address());
+    assert!(world.find_task(1234).is_none());
+    assert!(world.find_task(1000).is_some(), "the current one");
+
+    // From one task to the other and back.
+    for (task, pid) in [(&shell, 50), (&thread, 61), (&shell, 50)] {
+        test.vm.world().run_task(task);
+        test.run("read_current", shell_object.address());
+        assert_eq!(test.number("pid"), pid);
+        assert_eq!(test.number("same"), u64::from(pid == 50));
+    }
+    // One that was freed is another one when it is asked for again.
+    assert!(shell_object.free());
+    let again = test.vm.world().current_task().unwrap();
+    assert_ne!(again, shell_object);
+    assert_eq!(again.get("pid"), Ok(50));
+}
+
+#[test]
+fn a_struct_may_be_copied_to_user_space() {
+    let mut test = Test::new();
+    let world = test.vm.world();
+    let cred = world.kernel("cred").unwrap().set("uid", 7).unwrap();
+    let address = world.user_copy(&cred);
+    assert!(address < 1 << 47);
+    let copied = world.user().read(address, cred.size()).unwrap();
+    assert_eq!((copied[8], &copied), (7, &cred.bytes()));
+}
+
+#[test]
 fn a_stray_pointer_into_what_is_known_stays_a_fault() {
     let mut test = Test::new();
     // The map's own address is an object's without bytes.
@@ -349,7 +398,7 @@ fn other_cpus_see_what_a_test_changes_while_they_run() {
     });
     // Made after the CPU was, and seen there.
     let late = test.task().set("pid", 77).unwrap();
-    let event = event.set("args[0]", late.address()).unwrap();
+    let event = event.set("args[0]", &late).unwrap();
     other.run("read_directly", &event).unwrap();
     assert_eq!(test.number("pid"), 77);
     // Each CPU's task is its own.

@@ -53,6 +53,10 @@ fn our_objects_get_their_verdicts() {
     }
     let (mut accepted, mut not_judged) = (0, 0);
     for path in objects() {
+        // Functions and types that no kernel has, and registers of another machine.
+        if path.to_string_lossy().contains("/probes.") {
+            continue;
+        }
         // Not every object can be relocated: some are there to be refused.
         let Ok(object) = Object::open(&path) else {
             continue;
@@ -68,6 +72,10 @@ fn our_objects_get_their_verdicts() {
                     assert!(loaded.verdict.accepted, "{at}: {}", loaded.verdict.message);
                     assert!(loaded.verdict.processed() > 0, "{at}");
                     accepted += 1;
+                }
+                // A table of functions is to be laid out as the kernel has it.
+                Err(none) if path.ends_with("struct_ops.bpf.o") => {
+                    assert_eq!(none.kind, NoVerdictKind::Map, "{at}: {none}");
                 }
                 // Hooks that this machine's policy or configuration forbids.
                 Err(none) => {

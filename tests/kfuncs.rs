@@ -15,20 +15,23 @@ use bpflab::spec::ProgType;
 use bpflab::vm::events::Event;
 use bpflab::{Error, Object, Vm};
 
-/// Objects, the type of their programs, and what each of these returns.
-const RETURNED: &[(&str, ProgType, &[(&str, i32)])] = &[
+/// Programs, and what each returns.
+type Returned = &'static [(&'static str, i32)];
+
+/// Objects, the type of their programs, and these.
+const RETURNED: &[(&str, ProgType, Returned)] = &[
     ("kfuncs", ProgType::Syscall, OBJECTS_AND_OTHERS),
     ("exceptions", ProgType::SchedCls, EXCEPTIONS),
 ];
 
-const EXCEPTIONS: &[(&str, i32)] = &[
+const EXCEPTIONS: Returned = &[
     ("not_thrown", 2),
     ("thrown", 9),
     ("thrown_at_once", 64),
     ("handled", 17),
 ];
 
-const OBJECTS_AND_OTHERS: &[(&str, i32)] = &[
+const OBJECTS_AND_OTHERS: Returned = &[
     ("numbers", 39),
     ("numbers_backwards", -22),
     ("bits", 86_368),

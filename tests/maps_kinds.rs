@@ -98,46 +98,98 @@ fn cgroups_have_storage_by_address_and_for_their_programs() -> Result<()> {
         Some(42)
     );
 
-    vm.world().task().set_cgroup_id(9);
-    let packet = Event::packet(vec![0x45; 64]);
-    let own = |attach: u64| [9u64, attach];
-    vm.map("own")?.create(&own(1))?;
-    vm.map("own")?.create(&own(0))?;
-    vm.map("own")?.set(&own(0), &1000u64)?;
-    let before = vm.run("count_bytes", &packet)?;
-    assert_eq!(before.returned("count_bytes"), Some(1));
-    vm.world().set_cpu(2);
-    vm.run("count_bytes", &packet)?;
-    let total = vm.map("own")?.get::<_, u64>(&own(0))?.unwrap();
-    let len = (total - 1000) / 2;
-    assert!((50..=64).contains(&len), "{len} bytes of a packet");
-    let cpus = vm.map("per_cpu")?.get_per_cpu::<u64, u64>(&9)?;
-    assert_eq!(cpus, Some(vec![len, 0, len, 0]));
-    assert_eq!(vm.map("own")?.get::<_, u64>(&own(1))?, Some(0));
+    assert!(vm.map("cgroups")?.delete_for(cgroup.address())?);
     Ok(())
 }
 
 #[test]
-fn a_socket_keeps_its_storage_from_packet_to_packet() -> Result<()> {
-    let mut vm = unjudged("local_storage");
-    let socket = vm.world().net().tcp().local("10.0.0.1:80")?.id();
-    let address = vm.machine().socket_address(socket)?.expect("it is there");
-    let mut bytes = vec![0x45; 64];
-    bytes[12..14].copy_from_slice(&[8, 0]);
-    let own = Event::packet(bytes);
-    let about = own.clone().with(|kern| kern.socket = Some(socket));
-    vm.run("count_bytes", &about)?;
-    let once = vm.map("sockets")?.get_for::<u64>(address)?;
-    vm.run("count_bytes", &about)?;
-    let twice = vm.map("sockets")?.get_for::<u64>(address)?;
-    assert_eq!(twice, once.map(|bytes| 2 * bytes));
-    // The socket of a single event takes its storage with it.
-    vm.run("count_bytes", &own)?;
-    assert_eq!(vm.map("sockets")?.owners()?, [address]);
-    assert!(matches!(
-        vm.map("own")?.get_for::<u64>(1u64),
-        Err(Error::MapKind { .. })
-    ));
+fn a_program_has_storage_in_its_cgroup() {
+    on_every_engine("socket_storage", |vm| {
+        vm.world().task().set_cgroup_id(9);
+        let packet = Event::packet(vec![0x45; 64]);
+        let own = |attach: u64| [9u64, attach];
+        vm.map("own")?.create(&own(1))?;
+        vm.map("own")?.create(&own(0))?;
+        vm.map("own")?.set(&own(0), &1000u64)?;
+        let before = vm.run("count_bytes", &packet)?;
+        assert_eq!(before.returned("count_bytes"), Some(1));
+        vm.world().set_cpu(2);
+        vm.run("count_bytes", &packet)?;
+        let total = vm.map("own")?.get::<_, u64>(&own(0))?.unwrap();
+        let len = (total - 1000) / 2;
+        assert!((50..=64).contains(&len), "{len} bytes of a packet");
+        let cpus = vm.map("per_cpu")?.get_per_cpu::<u64, u64>(&9)?;
+        assert_eq!(cpus, Some(vec![len, 0, len, 0]));
+        assert_eq!(vm.map("own")?.get::<_, u64>(&own(1))?, Some(0));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_socket_keeps_its_storage_from_packet_to_packet() {
+    on_every_engine("socket_storage", |vm| {
+        let socket = vm.world().net().tcp().local("10.0.0.1:80").unwrap().id();
+        let address = vm.machine().socket_address(socket)?.expect("it is there");
+        let mut bytes = vec![0x45; 64];
+        bytes[12..14].copy_from_slice(&[8, 0]);
+        let own = Event::packet(bytes);
+        let about = own.clone().with(|kern| kern.socket = Some(socket));
+        vm.run("count_bytes", &about)?;
+        let once = vm.map("sockets")?.get_for::<u64>(address)?;
+        vm.run("count_bytes", &about)?;
+        let twice = vm.map("sockets")?.get_for::<u64>(address)?;
+        assert_eq!(twice, once.map(|bytes| 2 * bytes));
+        // The socket of a single event takes its storage with it.
+        vm.run("count_bytes", &own)?;
+        assert_eq!(vm.map("sockets")?.owners()?, [address]);
+        let gone = vm.run("forget_socket", &about)?;
+        assert_eq!(gone.returned("forget_socket"), Some(1));
+        assert_eq!(vm.map("sockets")?.owners()?, [0u64; 0]);
+        let none = vm.map("own")?.get_for::<u64>(1u64);
+        assert!(matches!(none, Err(Error::MapKind { .. })));
+        Ok(())
+    });
+}
+
+#[test]
+fn values_own_objects_and_free_them_when_they_go() -> Result<()> {
+    let mut vm = vm("kptr_values");
+    let put = |vm: &mut Vm, program: &str, value: u64| -> Result<u64> {
+        let outcome = vm.run(program, &Event::bytes(value.to_le_bytes()))?;
+        assert_eq!((outcome.runs[0].r0, outcome.unreleased.len()), (0, 0));
+        Ok([0, 8, 16]
+            .map(|at| global(vm, ".bss", at))
+            .into_iter()
+            .max()
+            .unwrap())
+    };
+    let is_freed = |vm: &mut Vm, object: u64| vm.machine().space.is_freed(object);
+    vm.map("owners")?.set(&0u32, &[0u64; 2])?;
+    let first = put(&mut vm, "put_in_hash", 5)?;
+    assert_eq!(
+        vm.map("owners")?.get::<u32, [u64; 2]>(&0)?,
+        Some([1, 0]),
+        "hidden"
+    );
+    let second = put(&mut vm, "put_in_hash", 6)?;
+    let in_array = put(&mut vm, "put_in_array", 7)?;
+    assert!(
+        [0, 8, 16].map(|at| global(&vm, ".bss", at)).contains(&5),
+        "what was there"
+    );
+    assert!(is_freed(&mut vm, first), "the program did");
+    assert!(!is_freed(&mut vm, second) && !is_freed(&mut vm, in_array));
+
+    assert_eq!(vm.run("replace", &Event::bytes([0; 8]))?.runs[0].r0, 0);
+    assert!(
+        is_freed(&mut vm, second) && is_freed(&mut vm, in_array),
+        "with the old values"
+    );
+    assert_eq!(vm.map("one")?.get::<u32, [u64; 2]>(&0)?, Some([100, 0]));
+    let third = put(&mut vm, "put_in_hash", 8)?;
+    assert!(!is_freed(&mut vm, third));
+    assert_eq!(vm.run("delete", &Event::bytes([0; 8]))?.runs[0].r0, 0);
+    assert!(is_freed(&mut vm, third));
     Ok(())
 }
 

@@ -249,14 +249,14 @@ fn packets_grow_on_every_engine() {
 #[test]
 fn a_message_is_cut_on_every_engine() {
     let program = Snippet::new(ProgType::SkMsg)
-        .packet(4)
-        .call("bpf_msg_pull_data", [Arg::N(2), Arg::N(6), Arg::N(0)])
-        .packet(4)
+        .packet(8)
+        .call("bpf_msg_pull_data", [Arg::N(2), Arg::N(10), Arg::N(0)])
+        .packet(8)
         .call("bpf_msg_pop_data", [Arg::N(0), Arg::N(2), Arg::N(0)])
         .see(&["size", "local_port"])
-        .packet(4)
+        .packet(8)
         .build(1);
-    let event = Event::packet(*b"0123456789").set("local_port", 80).unwrap();
-    let outcome = run(&program, &event, |_| {});
-    assert_eq!(outcome.packet.as_deref(), Some(&b"23456789"[..]));
+    let event = Event::packet(*b"0123456789abcdef").set("local_port", 80);
+    let outcome = run(&program, &event.unwrap(), |_| {});
+    assert_eq!(outcome.packet.as_deref(), Some(&b"23456789abcdef"[..]));
 }

@@ -1,7 +1,8 @@
 //! What the documentation shows as code is code of this repository: each block marked
 //! `rust` stands, paragraph by paragraph, in the tests of the examples, and each marked
-//! `c` in an example. So all of it is compiled and run. Spaces and line breaks may
-//! differ. (What it shows on consoles is held by `cli_transcripts`.)
+//! `c` in an example; so do the lines of tests in tables. So all of it is compiled and
+//! run. Spaces and line breaks may differ. (What it shows on consoles is held by
+//! `cli_transcripts`.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,39 @@ fn code_in_the_documentation_is_code_that_runs() {
         wrong.len(),
         wrong.join("\n\n")
     );
+}
+
+/// What a line of a test begins with.
+const STARTS: [&str; 5] = ["vm.", "object.", "outcome.", "Event::", "."];
+
+/// The lines of tests in a page's tables, without the dots for whatever stands there.
+fn lines_in_tables(page: &str) -> Vec<&str> {
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let tests = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
+    let spans = tests.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    spans
+        .filter(|span| STARTS.iter().any(|start| span.starts_with(start)))
+        .collect()
+}
+
+#[test]
+fn lines_of_tests_in_tables_are_lines_that_run() {
+    let sources: Vec<_> = files("tests/examples", "rs")
+        .iter()
+        .map(|path| bare(&fs::read_to_string(path).expect("a text")))
+        .collect();
+    let page = root().join("docs/from-bcc-and-bpftrace.md");
+    let page = fs::read_to_string(page).expect("a text");
+    let lines = lines_in_tables(&page);
+    let stands = |line: &&str| {
+        let parts: Vec<_> = line.split('…').map(bare).collect();
+        sources
+            .iter()
+            .any(|source| parts.iter().all(|part| source.contains(part.as_str())))
+    };
+    let missing: Vec<_> = lines.iter().filter(|line| !stands(line)).collect();
+    assert!(lines.len() > 40, "only {} lines were found", lines.len());
+    assert!(missing.is_empty(), "no test has {missing:#?}");
 }
 
 #[test]

@@ -121,6 +121,34 @@ fn equal_stacks_have_one_id() {
 }
 
 #[test]
+fn a_test_reads_stacks_by_their_ids_and_names() {
+    let mut lab = Lab::on(EngineKind::Jit);
+    lab.0
+        .world()
+        .symbol(TEXT, "vfs_read")
+        .symbol(TEXT + 0x400, "ksys_read");
+    let id = u32::try_from(lab.sample(0)).unwrap();
+    assert_eq!(lab.0.stack("stacks", id).unwrap().unwrap(), KERNEL[..4]);
+    let names = lab.0.stack_names("stacks", id).unwrap().unwrap();
+    assert_eq!(
+        names,
+        [
+            "vfs_read+0x1c/0x400",
+            "ksys_read+0x0/0x1000",
+            "ksys_read+0x405/0x1000",
+            "ksys_read+0xc01/0x1000",
+        ]
+    );
+    let user = u32::try_from(lab.sample(USER_STACK)).unwrap();
+    assert_eq!(lab.0.stack("stacks", user).unwrap().unwrap(), USER);
+    assert_eq!(lab.0.stack("stacks", 64).unwrap(), None);
+    for map in ["files", "counts"] {
+        let error = lab.0.stack(map, id).unwrap_err().to_string();
+        assert!(error.contains("a stack trace map of addresses"), "{error}");
+    }
+}
+
+#[test]
 fn another_stack_may_take_the_id() {
     let mut lab = Lab::on(EngineKind::Jit);
     let id = lab.sample(0);

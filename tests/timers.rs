@@ -9,6 +9,10 @@ use bpflab::vm::events::Event;
 use bpflab::{Error, Object, Vm};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[path = "kernel/here.rs"]
+mod here;
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 struct Session {
@@ -447,5 +451,97 @@ fn task_work_is_scheduled_once_at_a_time() {
             (runs, EBUSY.into()),
             "it runs, and can't wait"
         );
+    }
+}
+
+/// Calls in any order, and elements that come and go meanwhile: the kernel answers the
+/// same. Nothing expires: the times are hours away.
+#[test]
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+fn the_kernel_answers_the_same() {
+    use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+    use bpflab::spec::UpdateFlags;
+    use bpflab::util::MapId;
+    use bpflab::vm::Random;
+
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut lab = Lab::on(EngineKind::Jit);
+    let program = lab.0.programs().find(|program| program.name == "timer");
+    let program = program.unwrap().clone();
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).unwrap();
+    let loaded = load(&program, &maps, &LoadOptions::default()).unwrap();
+    let there = loaded.program.expect(&loaded.verdict.message);
+    let named = |name: &str| {
+        let at = program
+            .maps
+            .iter()
+            .position(|def| def.name == name)
+            .unwrap();
+        maps.map(MapId(u32::try_from(at).unwrap())).unwrap()
+    };
+    let (requests, sessions, slots) = (named("requests"), named("sessions"), named("slots"));
+    let any = UpdateFlags::empty();
+    let mut random = Random::new(11);
+    let mut below = |n: u32| random.next_u32() % n;
+    let mut answers = std::collections::BTreeMap::new();
+    for step in 0..3000 {
+        let key = below(3);
+        let fresh = Session::default();
+        match below(12) {
+            0 => {
+                let ours = lab.0.map("sessions").unwrap().delete(&key).unwrap();
+                let theirs = sessions.delete(&key.to_le_bytes()).is_ok();
+                assert_eq!(ours, theirs, "step {step}");
+            }
+            1 => {
+                lab.0.map("sessions").unwrap().set(&key, &fresh).unwrap();
+                sessions
+                    .update(&key.to_le_bytes(), fresh.as_bytes(), any)
+                    .unwrap();
+            }
+            2 => {
+                lab.0.map("slots").unwrap().set(&key, &fresh).unwrap();
+                slots
+                    .update(&key.to_le_bytes(), fresh.as_bytes(), any)
+                    .unwrap();
+            }
+            _ => {
+                let what = below(CANCEL + 1);
+                let request = Request {
+                    what,
+                    key,
+                    ns: 3_600_000 * MS + u64::from(below(1000)),
+                    flags: match (what, below(8)) {
+                        (INIT, 0) => below(20).into(),
+                        (INIT, _) => MONOTONIC,
+                        (_, 0) => below(8).into(),
+                        _ => 0,
+                    },
+                    in_array: below(2).into(),
+                };
+                requests
+                    .update(&0u32.to_le_bytes(), request.as_bytes(), any)
+                    .unwrap();
+                // An absolute time that is over would fire.
+                if what == START && request.flags & ABS != 0 {
+                    continue;
+                }
+                let theirs = there.test_run(&TestRun::packet(&[0; 64])).unwrap();
+                let theirs = theirs.retval.cast_signed();
+                assert_eq!(lab.ask(request), theirs, "step {step}: {request:?}");
+                *answers.entry((what, theirs)).or_insert(0u32) += 1;
+            }
+        }
+    }
+    for wanted in [
+        (INIT, 0),
+        (INIT, EBUSY),
+        (START, 0),
+        (START, EINVAL),
+        (CANCEL, 1),
+    ] {
+        assert!(answers.contains_key(&wanted), "{wanted:?} of {answers:?}");
     }
 }

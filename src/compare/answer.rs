@@ -125,7 +125,16 @@ impl MapContents {
         let holds_others = def.map_type.holds_maps()
             || matches!(
                 def.map_type,
-                MapType::ProgArray | MapType::PerfEventArray | MapType::CgroupArray
+                MapType::ProgArray
+                    | MapType::PerfEventArray
+                    | MapType::CgroupArray
+                    | MapType::Xskmap
+                    | MapType::Sockmap
+                    | MapType::Sockhash
+                    | MapType::SkStorage
+                    | MapType::InodeStorage
+                    | MapType::TaskStorage
+                    | MapType::CgrpStorage
             );
         def.key_size > 0 && !holds_others
     }

@@ -69,9 +69,7 @@ fn input(prog_type: ProgType, event: &Event) -> Result<TestRun, Unable> {
     match event.kind() {
         EventKind::Packet => Ok(TestRun {
             repeat: 1,
-            context: event
-                .given_context(prog_type)
-                .map_err(harness::Error::from)?,
+            context: given(prog_type, event)?,
             flags: match event.kern().checksum {
                 Checksum::Complete(_) => TestRunFlags::SKB_CHECKSUM_COMPLETE,
                 _ => TestRunFlags::empty(),
@@ -85,6 +83,20 @@ fn input(prog_type: ProgType, event: &Event) -> Result<TestRun, Unable> {
             "BPF_PROG_TEST_RUN does not fire {event}"
         ))),
     }
+}
+
+/// The fields of the context that a test set. With an XDP program's the kernel wants to
+/// be told where the packet ends.
+fn given(prog_type: ProgType, event: &Event) -> Result<Vec<u8>, Unable> {
+    let mut context = event
+        .given_context(prog_type)
+        .map_err(harness::Error::from)?;
+    if prog_type == ProgType::Xdp && !context.is_empty() {
+        let len = u32::try_from(event.record().len()).unwrap_or(u32::MAX);
+        let end = context.iter_mut().skip(4);
+        end.zip(len.to_ne_bytes()).for_each(|(to, from)| *to = from);
+    }
+    Ok(context)
 }
 
 /// The packet afterwards; a flow dissector's is never changed, and not shown.

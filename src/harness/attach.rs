@@ -3,10 +3,24 @@
 use super::attach_point::{AttachPoint, Attached};
 use super::error::{Error, Result};
 use super::vm::Vm;
+use crate::isa::{CallTarget, Code, Insn};
 use crate::program::Program;
-use crate::util::Errno;
+use crate::spec::helpers;
+use crate::util::{Errno, HelperId};
 use crate::vm::ProgramHandle;
 use crate::vm::attach::Hook;
+
+/// Whether programs at a place may say what the function returns, which is not called
+/// then (`__perf_event_set_bpf_prog`, `perf_event_attach_bpf_prog`): an instruction in the
+/// middle of a function is no such place.
+fn may_override(point: &AttachPoint) -> bool {
+    let is_entry = |target: &String| !target.contains('+');
+    let probe = matches!(
+        point.hook,
+        Hook::Kprobe | Hook::Ksyscall | Hook::KprobeMulti | Hook::KprobeSession
+    );
+    probe && point.target.as_ref().is_none_or(is_entry)
+}
 
 impl Vm {
     /// Attaches every program to the place that its section name says, in the
@@ -141,6 +155,10 @@ impl Vm {
     /// Whether a place takes another program, and this one.
     fn check_room(&self, program: ProgramHandle, point: &AttachPoint) -> Result<()> {
         let rule = point.hook.rule();
+        if !may_override(point) && self.calls(program, helpers::id::override_return) {
+            let why = "only a kprobe at a function's entry can override it";
+            return Err(self.refused(program, point, Errno::EINVAL, why));
+        }
         let here = || self.attached.iter().filter(|one| one.point == *point);
         if let Some(errno) = rule.again
             && here().any(|one| one.program == program)
@@ -155,6 +173,15 @@ impl Vm {
             return Err(self.refused(program, point, errno, why));
         }
         Ok(())
+    }
+
+    /// Whether a program calls a helper.
+    fn calls(&self, program: ProgramHandle, helper: HelperId) -> bool {
+        let insns = self
+            .program(program)
+            .map_or(&[][..], |program| &program.insns);
+        let call = Insn::Call(CallTarget::Helper(helper));
+        Code::new(insns).iter().any(|(_, insn)| insn == Ok(call))
     }
 
     fn refused(

@@ -1,13 +1,12 @@
 //! Events fire programs, as the kernel's attach points do.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::interrupt::{Interrupt, Interrupts};
 use super::scene::Scene;
-use super::stage::{Stage, Troupe};
+use super::stage::{Stage, Troupe, sampled};
 use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::{Checked, Finished, Image, Watch};
@@ -92,7 +91,8 @@ impl Vm {
     /// [`Error::Event`](super::Error::Event) when the event is none for its type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
         let (machine, checked, stage) = self.stage();
-        stage.fire(machine, checked, Cow::Owned(event))
+        let outcome = stage.fire(machine, checked, &event)?;
+        Ok(sampled(outcome, machine, || event))
     }
 
     /// Runs one program on an event, wherever it is attached, as

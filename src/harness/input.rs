@@ -61,7 +61,11 @@ impl Vm {
             }
             Fires::Function => self.function(target)?,
             Fires::Iterator => self.iterator(target)?,
-            Fires::StructOps | Fires::Context => context(program.prog_type, self.arch())?,
+            Fires::StructOps => match target.split_once('.') {
+                Some((name, member)) => self.struct_ops_call(name, member)?,
+                None => context(program.prog_type, self.arch())?,
+            },
+            Fires::Context => context(program.prog_type, self.arch())?,
         })
     }
 

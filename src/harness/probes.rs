@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::error::{Error, Result};
 use super::vm::Vm;
-use crate::btf::{self, Btf};
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
 use crate::vm::attach::Counter;
@@ -13,12 +12,12 @@ use crate::vm::events::{Event, EventError, Layout};
 use crate::vm::maps::Kind;
 
 impl Vm {
-    /// The machine that the loaded programs were compiled for, as far as it shows: which
-    /// `struct pt_regs` their BTF has. Otherwise the host's.
+    /// The machine that the loaded programs were compiled for: whose registers the BTF of
+    /// the first one has that has any, otherwise the kernel's or the host's.
     #[must_use]
     pub fn arch(&self) -> Arch {
         let own = self.programs().filter_map(|program| program.btf.as_ref());
-        let mut shown = own.chain(&self.kernel_btf).filter_map(arch_of);
+        let mut shown = own.chain(&self.kernel_btf).filter_map(Arch::of);
         shown.next().unwrap_or(Arch::HOST)
     }
 
@@ -42,13 +41,23 @@ impl Vm {
     #[must_use]
     pub fn kprobe(&self, function: &str) -> Event {
         let parameters = self.parameters(function);
-        Event::kprobe(function, self.arch(), parameters.as_ref())
+        let event = Event::kprobe(function, self.arch(), parameters.as_ref());
+        self.at_symbol(event, function)
+    }
+
+    /// An event at its function's address, where the kernel's symbols have one.
+    fn at_symbol(&self, event: Event, function: &str) -> Event {
+        let memory = self.machine.world.kernel_memory();
+        match memory.symbol_named(function, false) {
+            Some(address) => event.at(address),
+            None => event,
+        }
     }
 
     /// A kernel function returns: `ret` is what.
     #[must_use]
     pub fn kretprobe(&self, function: &str) -> Event {
-        Event::kretprobe(function, self.arch())
+        self.at_symbol(Event::kretprobe(function, self.arch()), function)
     }
 
     /// The function of a system call is entered (`__x64_sys_write` for `write`): its
@@ -115,6 +124,24 @@ impl Vm {
         }
     }
 
+    /// The kernel calls a member of a struct of operations (`tcp_congestion_ops`,
+    /// `ssthresh`) that programs implement: its arguments by name and number.
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] where no BTF knows the member.
+    pub fn struct_ops_call(&self, name: &str, member: &str) -> Result<Event> {
+        match self.first_btf(|btf| Layout::of_member(btf, name, member)) {
+            Some(layout) => Ok(Event::struct_ops(layout?)),
+            None => Err(Error::Event(EventError::NoLayout {
+                event: format!("{name}.{member}"),
+                tried: vec![
+                    format!("no BTF here has a function pointer {member} in a struct {name}"),
+                    "give the BTF of a kernel that has it".to_owned(),
+                ],
+            })),
+        }
+    }
+
     /// Puts a perf counter of a CPU into a slot of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, for
     /// `bpf_perf_event_read` and `bpf_perf_event_read_value`.
     ///
@@ -158,21 +185,5 @@ impl Vm {
             .iter()
             .rev()
             .find(|layout| layout.name == name)
-    }
-}
-
-/// Whose registers a BTF describes.
-fn arch_of(btf: &Btf) -> Option<Arch> {
-    if btf.find("user_pt_regs", btf::Kind::Struct).is_some() {
-        return Some(Arch::Arm64);
-    }
-    let registers = btf.find("pt_regs", btf::Kind::Struct)?;
-    let has = |name: &str| registers.members().any(|member| member.name == name);
-    if has("di") || has("rdi") {
-        Some(Arch::X86_64)
-    } else if has("regs") {
-        Some(Arch::Arm64)
-    } else {
-        None
     }
 }

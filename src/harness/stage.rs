@@ -53,16 +53,19 @@ struct Turn {
     guard: Guard,
     session: Option<Session>,
     retval: i32,
+    /// Whether the event is a marker of user space.
+    is_marker: bool,
 }
 
 impl Turn {
     /// Says what helpers know of the place.
     fn describe(&self, image: &Image, site: &mut Site) {
         let program = image.program();
-        site.cookie = match Hook::of(program) {
+        site.cookie = if self.is_marker {
             // libbpf has its own use for it (`usdt.bpf.h`).
-            Hook::Usdt => usdt::spec_id(self.program).into(),
-            _ => self.cookie,
+            usdt::spec_id(self.program).into()
+        } else {
+            self.cookie
         };
         site.attach_type = program.expected_attach_type;
         site.session = self.session;
@@ -153,14 +156,14 @@ impl<'a> Stage<'a> {
         &self,
         machine: &mut Machine,
         checked: &mut Checked,
-        event: Cow<'_, Event>,
+        event: &Event,
     ) -> Result<Outcome> {
         let mut outcome = Outcome {
             passed: true,
             ..Outcome::default()
         };
         let mut returned = None;
-        let hits = self.hits(&event);
+        let hits = self.hits(event);
         let mut rest = &hits[..];
         while let Some((hook, attach_type, _)) = rest.first() {
             let same = |hit: &&(Hook, Option<AttachType>, &Attached)| {
@@ -169,7 +172,7 @@ impl<'a> Stage<'a> {
             let count = rest.iter().take_while(same).count();
             let (group, others) = rest.split_at(count);
             rest = others;
-            let seen = result_seen(*hook, &event, returned);
+            let seen = result_seen(*hook, event, returned);
             let tally = self.run_list(machine, checked, *hook, group, &seen, &mut outcome)?;
             outcome.passed &= tally.passes();
             outcome.verdict = tally.verdict().or(outcome.verdict);
@@ -177,15 +180,8 @@ impl<'a> Stage<'a> {
                 returned = tally.verdict();
             }
         }
-        if event.kind() == EventKind::Tracepoint {
-            if hits.is_empty() {
-                outcome.verdict = Some(1);
-            }
-            if outcome.passed {
-                let pid = machine.world.task().pid().cast_signed();
-                let event = event.into_owned();
-                outcome.sample = Some(Sample { event, pid });
-            }
+        if event.kind() == EventKind::Tracepoint && hits.is_empty() {
+            outcome.verdict = Some(1);
         }
         Ok(outcome)
     }
@@ -243,12 +239,14 @@ impl<'a> Stage<'a> {
                 guard: rule.guard,
                 session: None,
                 retval,
+                is_marker: event.kind() == EventKind::Usdt,
             };
             match self.take_turn(machine, checked, turn, hook, event, outcome) {
                 Ok(None) => {}
                 Ok(Some((r0, said))) => {
                     retval = said;
-                    let then = tally.add(r0, &mut retval);
+                    let selects = outcome.kern.socket.is_some();
+                    let then = tally.add(r0, &mut retval, selects);
                     // `aggr_pre_handler`: the others don't see a call that was overridden.
                     let overridden = hook == Hook::Kprobe && outcome.overridden.is_some();
                     if then == Then::End || overridden {
@@ -359,6 +357,7 @@ impl<'a> Stage<'a> {
             guard: Guard::None,
             session: None,
             retval: 0,
+            is_marker: event.kind() == EventKind::Usdt,
         };
         let (r0, _) = self.run_on(machine, checked, &turn, event, &mut outcome)?;
         outcome.passed = low32(r0) != 0;
@@ -396,6 +395,22 @@ impl<'a> Stage<'a> {
         });
         Ok((finished.r0, retval))
     }
+}
+
+/// Adds what the perf buffer gets of a tracepoint that passed.
+pub(super) fn sampled(
+    mut outcome: Outcome,
+    machine: &mut Machine,
+    event: impl FnOnce() -> Event,
+) -> Outcome {
+    if outcome.passed {
+        let event = Some(event()).filter(|event| event.kind() == EventKind::Tracepoint);
+        outcome.sample = event.map(|event| {
+            let pid = machine.world.task().pid().cast_signed();
+            Box::new(Sample { event, pid })
+        });
+    }
+    outcome
 }
 
 /// An event as the programs of a hook see it: those that may change what a function
@@ -437,7 +452,8 @@ impl Fire for Troupe {
         let mut checked = Checked::new();
         let fired = self
             .stage()
-            .fire(machine, &mut checked, Cow::Borrowed(event));
+            .fire(machine, &mut checked, event)
+            .map(|outcome| sampled(outcome, machine, || event.clone()));
         checked.retire(machine);
         fired.map_err(|error| match error {
             Error::Fault(fault) => HelperProblem::Callback(fault),

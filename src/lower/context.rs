@@ -3,7 +3,7 @@
 use super::lowered::Lowered;
 use crate::isa::Size;
 use crate::program::Program;
-use crate::spec::context::{self, Arch, Mode, Yield};
+use crate::spec::context::{self, Mode, Yield};
 use crate::vm::Machine;
 use crate::vm::memory::{Address, Body, PointerField, SharedBytes};
 
@@ -18,7 +18,7 @@ pub(super) fn field_at(
     let off = u32::try_from(off).ok()?;
     let attach = program.prog_type.attach_type(program.expected_attach_type);
     let bytes = u32::from(size.bytes());
-    let yields = context::check(program.prog_type, attach, Arch::HOST, off, bytes, mode)?;
+    let yields = context::check(program.prog_type, attach, program.arch, off, bytes, mode)?;
     Some((off, yields))
 }
 

@@ -11,6 +11,7 @@ use crate::btf::{Btf, FuncInfo, LineInfo, Linkage};
 use crate::isa::RawInsn;
 use crate::program::{CoreAccess, Initial, MapDef, Program, Subprogram};
 use crate::spec::MapType;
+use crate::spec::context::Arch;
 use crate::util::{Pc, TypeId};
 
 /// Bytes of programs that are built from a byte of file, and those that any file may
@@ -154,6 +155,7 @@ impl Prepared {
                 .as_ref()
                 .and_then(|kernel| resolve::attach_btf_id(entry, kernel)),
             flags: entry.flags,
+            arch: object.btf.as_ref().and_then(Arch::of).unwrap_or(Arch::HOST),
             license: object.license.clone(),
             insns: code.insns,
             subprograms,

@@ -49,6 +49,20 @@ impl Datum {
         }
     }
 
+    /// Addresses of 8 bytes each, up to the zeros at the end: a stack.
+    #[must_use]
+    pub fn addresses(bytes: &[u8]) -> Self {
+        let words = bytes.chunks_exact(8).map(|word| number(word).unwrap_or(0));
+        let mut words: Vec<_> = words.collect();
+        let used = words.iter().rposition(|word| *word != 0);
+        words.truncate(used.map_or(0, |last| last + 1));
+        let texts: Vec<_> = words.iter().map(|word| format!("{word:#x}")).collect();
+        Self {
+            json: words.into(),
+            text: format!("[{}]", texts.join(", ")),
+        }
+    }
+
     /// One value for each CPU, CPU 0 first.
     #[must_use]
     pub fn per_cpu(values: &[Self]) -> Self {
@@ -125,6 +139,16 @@ mod tests {
             shown(None, &[1, 2, 3]),
             ("010203".into(), "\"010203\"".into())
         );
+    }
+
+    #[test]
+    fn a_stack_ends_where_zeros_begin() {
+        let words = [0xffff_ffff_8100_0000u64, 0, 0x40_1000, 0, 0];
+        let bytes: Vec<_> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let stack = Datum::addresses(&bytes);
+        assert_eq!(stack.to_string(), "[0xffffffff81000000, 0x0, 0x401000]");
+        assert_eq!(stack.json().to_string(), "[18446744071578845184,0,4198400]");
+        assert_eq!(Datum::addresses(&[0; 16]).to_string(), "[]");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::histogram_rule::{HistogramRule, Slots};
 use crate::btf::Btf;
 use crate::harness::{Error, MapView, Result};
 use crate::program::{MapDef, MapOrigin};
-use crate::spec::MapType;
+use crate::spec::{MapFlags, MapType};
 
 /// The contents of a map. Its fields are keys of `bpflab run --json`.
 #[derive(Debug, Clone, Serialize)]
@@ -203,6 +203,10 @@ fn each_cpu<'a>(def: &MapDef, value: &'a [u8]) -> impl Iterator<Item = &'a [u8]>
 }
 
 fn datum(def: &MapDef, btf: Option<&Btf>, value: &[u8]) -> Datum {
+    let is_stack = def.map_type == MapType::StackTrace;
+    if is_stack && !def.flags.contains(MapFlags::STACK_BUILD_ID) {
+        return Datum::addresses(value);
+    }
     let mut values = each_cpu(def, value).map(|value| Datum::new(btf, def.value_type, value));
     if def.map_type.info().per_cpu {
         return Datum::per_cpu(&values.collect::<Vec<_>>());

@@ -141,6 +141,11 @@ pub enum OutputRow {
         /// The helper's flags.
         flags: u64,
     },
+    /// What an iterator printed for who reads it.
+    Seq {
+        /// The text.
+        text: String,
+    },
     /// A signal for the current task.
     Signal {
         /// Its number.
@@ -189,6 +194,9 @@ impl OutputRow {
                 target: redirect.target.to_string(),
                 flags: redirect.flags,
             },
+            Output::Seq(bytes) => Self::Seq {
+                text: String::from_utf8_lossy(bytes).into_owned(),
+            },
             Output::Signal(signal) => Self::Signal { signal: *signal },
             Output::Clone {
                 ifindex,
@@ -231,6 +239,7 @@ impl fmt::Display for OutputRow {
                 Some(map) => writeln!(f, "{map}: redirected to {target}"),
                 None => writeln!(f, "redirected to {target}"),
             },
+            Self::Seq { text } => writeln!(f, "seq: {}", text.trim_end_matches('\n')),
             Self::Signal { signal } => writeln!(f, "signal {signal} to the current task"),
             Self::Clone {
                 ifindex,

@@ -13,7 +13,7 @@ use super::reject::{Checked, Reject, reject, unsupported};
 use super::scalar::Scalar;
 use crate::btf;
 use crate::isa::Reg;
-use crate::spec::context::{self, Arch, FLOW_KEYS, Mode, Object, Yield};
+use crate::spec::context::{self, FLOW_KEYS, Mode, Object, Yield};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_FUNC_ARGS;
 use crate::spec::lsm;
@@ -30,7 +30,7 @@ impl Verifier<'_> {
         let program = self.program;
         let found = place.and_then(|off| {
             let (ty, attach) = (program.prog_type, self.attach_type());
-            context::check(ty, attach, Arch::HOST, off, a.size, mode)
+            context::check(ty, attach, program.arch, off, a.size, mode)
         });
         let invalid = || {
             let size = a.size;

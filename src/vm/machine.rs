@@ -17,11 +17,11 @@ use super::handle::{MapHandle, ProgramHandle};
 use super::helpers::Mock;
 use super::inject::Injections;
 use super::kernel::{KernelError, KernelMemory};
-use super::kfuncs;
+use super::kfuncs::state::State as KfuncState;
 use super::maps::{Kind, Map, Record};
 use super::memory::{Address, Pointer, Region, Rights, SharedBytes, Space, SpaceFull};
 use super::outcome::{Nested, Outcome, Output};
-use super::owners::Passing;
+use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::Sockets;
 use super::world::World;
@@ -59,7 +59,7 @@ pub struct Machine {
     /// Loads that found nothing ([`probed`](super::Outcome::probed)).
     probed: Probed,
     /// What kernel functions keep.
-    pub(super) kfuncs: kfuncs::State,
+    pub(super) kfuncs: KfuncState,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
     outputs: Vec<Output>,
@@ -132,13 +132,14 @@ pub(super) struct Lent {
     address: u64,
 }
 
-/// The program that runs, and what it has reserved, locked and given out.
-pub(super) type OfRun = (
-    Option<Current>,
-    SmallVec<[Lent; 2]>,
-    SmallVec<[u64; 1]>,
-    Vec<Output>,
-);
+/// The program that runs, and what it has reserved, locked, given out, and not found.
+pub(super) struct OfRun {
+    current: Option<Current>,
+    lent: SmallVec<[Lent; 2]>,
+    locks: SmallVec<[u64; 1]>,
+    outputs: Vec<Output>,
+    probed: Probed,
+}
 
 /// The program that runs now, as helpers need to know it.
 #[derive(Debug)]
@@ -168,7 +169,7 @@ impl Machine {
             deferred: Arc::default(),
             running: None,
             probed: Probed::default(),
-            kfuncs: kfuncs::State::default(),
+            kfuncs: KfuncState::default(),
             task: None,
             outputs: Vec::new(),
             current: None,
@@ -490,20 +491,22 @@ impl Machine {
 
     /// What the run under way has of its own, so that another program can run.
     pub(super) fn take_run(&mut self) -> OfRun {
-        (
-            self.current.take(),
-            std::mem::take(&mut self.lent),
-            std::mem::take(&mut self.locks),
-            std::mem::take(&mut self.outputs),
-        )
+        OfRun {
+            current: self.current.take(),
+            lent: std::mem::take(&mut self.lent),
+            locks: std::mem::take(&mut self.locks),
+            outputs: std::mem::take(&mut self.outputs),
+            probed: std::mem::take(&mut self.probed),
+        }
     }
 
     /// Gives it back.
-    pub(super) fn put_run(&mut self, (current, lent, locks, outputs): OfRun) {
-        self.current = current;
-        self.lent = lent;
-        self.locks = locks;
-        self.outputs = outputs;
+    pub(super) fn put_run(&mut self, run: OfRun) {
+        self.current = run.current;
+        self.lent = run.lent;
+        self.locks = run.locks;
+        self.outputs = run.outputs;
+        self.probed = run.probed;
     }
 
     /// Releases what a program held that stopped at a fault: programs on other CPUs wait.
@@ -530,6 +533,11 @@ impl Machine {
     /// Records something that a program gave out.
     pub fn output(&mut self, output: Output) {
         self.outputs.push(output);
+    }
+
+    /// What programs have given out since it was taken last.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.outputs.iter()
     }
 
     /// Takes what programs have given out since the last call.
@@ -559,10 +567,10 @@ impl Machine {
         self.kfuncs.mock(name, body);
     }
 
-    /// Whether a test put a function in place of some helper's body.
+    /// Whether a test put a function in place of some helper's or kernel function's body.
     #[must_use]
     pub fn has_mocks(&self) -> bool {
-        !self.mocks.is_empty()
+        !self.mocks.is_empty() || self.kfuncs.has_mocks()
     }
 
     /// Whether a test put a function in place of this helper's body.

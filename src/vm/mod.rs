@@ -19,6 +19,7 @@ pub mod memory;
 mod nesting;
 mod outcome;
 mod owners;
+mod passing;
 mod patience;
 mod probed;
 mod redirect;

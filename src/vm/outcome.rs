@@ -34,7 +34,7 @@ pub struct Outcome {
     /// What happened in the middle of the runs, in order.
     pub nested: Vec<Nested>,
     /// What the perf buffer gets of a tracepoint that passed.
-    pub(crate) sample: Option<Sample>,
+    pub(crate) sample: Option<Box<Sample>>,
     /// What programs gave out, in order.
     pub outputs: Vec<Output>,
     /// The context's bytes afterwards.
@@ -141,6 +141,8 @@ pub enum Output {
     },
     /// A signal for the current task (`bpf_send_signal`).
     Signal(u32),
+    /// What an iterator printed for who reads it (`bpf_seq_printf`, `bpf_seq_write`).
+    Seq(Vec<u8>),
     /// Where a helper sent the packet or connection.
     Redirect(Redirect),
     /// A copy of the packet that was sent to a device (`bpf_clone_redirect`).
@@ -169,6 +171,22 @@ impl Outcome {
     #[must_use]
     pub fn run(&self, program: &str) -> Option<&Run> {
         self.runs.iter().find(|run| run.program == program)
+    }
+
+    /// Adds what came of a later run on the same event.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        self.runs.append(&mut later.runs);
+        self.missed.append(&mut later.missed);
+        self.nested.append(&mut later.nested);
+        self.outputs.append(&mut later.outputs);
+        self.stale.append(&mut later.stale);
+        self.probed.append(&mut later.probed);
+        self.injected.append(&mut later.injected);
+        self.context = later.context;
+        self.packet = later.packet;
+        self.kern = later.kern;
+        self.unreleased = later.unreleased;
+        self.overridden = later.overridden.or(self.overridden);
     }
 
     /// The raw data of the sample that readers of the perf event get (`PERF_SAMPLE_RAW`):
@@ -227,6 +245,17 @@ impl Outcome {
             Output::Redirect(redirect) => Some(redirect),
             _ => None,
         })
+    }
+
+    /// All that iterators printed for who reads them, as text.
+    #[must_use]
+    pub fn seq(&self) -> String {
+        let pieces = self.outputs.iter().filter_map(|output| match output {
+            Output::Seq(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        let bytes = pieces.collect::<Vec<_>>().concat();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The records that went to a ring buffer or perf buffer of this name.

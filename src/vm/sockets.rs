@@ -186,22 +186,19 @@ impl Machine {
 
     /// The one address that stands for the socket that a register points to, whatever view
     /// of it that is: what belongs to a socket belongs to this address.
-    pub(super) fn socket_owner(&self, register: u64) -> Option<u64> {
-        match self.socket_at(register)? {
-            SocketRef::World(id) => {
-                let placed = self.sockets.placed();
-                placed.get(&id).map(|views| views.sock.address())
-            }
-            SocketRef::Own => {
-                let placed = &self.current()?.placed;
-                Some(placed.other("sk").map_or(placed.r1(), Address::register))
-            }
-        }
+    pub(super) fn socket_owner(&mut self, register: u64) -> Option<u64> {
+        let socket = self.socket_at(register)?;
+        self.standing_for(socket)
     }
 
-    /// The address that stands for the socket that the current event is about.
+    /// The same for the socket that the current event is about.
     pub(super) fn event_socket_address(&mut self) -> Option<u64> {
-        match self.event_socket()? {
+        let socket = self.event_socket()?;
+        self.standing_for(socket)
+    }
+
+    fn standing_for(&mut self, socket: SocketRef) -> Option<u64> {
+        match socket {
             SocketRef::World(id) => self.socket_address(id).ok().flatten(),
             SocketRef::Own => {
                 let placed = &self.current()?.placed;
@@ -262,20 +259,30 @@ impl Machine {
         addresses.collect()
     }
 
-    /// Makes the current context's `sk` lead to the event's socket.
+    /// Makes the current context's `sk` lead to the socket of the world that the event
+    /// brings along, if it brings one.
     pub(super) fn point_to_socket(&mut self) -> Result<(), KernelError> {
         let id = self
             .current()
             .and_then(|current| current.placed.kern.socket);
+        match id {
+            Some(id) => self.assign_socket(Some(id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a socket, or none, the current event's.
+    pub(super) fn assign_socket(&mut self, id: Option<SocketId>) -> Result<(), KernelError> {
         let address = match id {
             Some(id) => self.socket_address(id)?,
             None => None,
         };
-        if let (Some(address), Some((current, space))) = (address, self.current_mut()) {
+        if let Some((current, space)) = self.current_mut() {
+            current.placed.kern.socket = id;
             let kind = current.prog_type.info().context;
             let field = context::layout(kind, Arch::HOST).and_then(|layout| layout.find("sk"));
             if let Some((offset, _)) = field {
-                current.placed.point(space, offset, address);
+                current.placed.point(space, offset, address.unwrap_or(0));
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! `execsnoop`: who starts which programs.
 
+use bpflab::vm::Injection;
 use bpflab::{Result, Vm};
 use zerocopy::FromBytes;
 
@@ -101,4 +102,32 @@ fn a_full_buffer_loses_records_and_says_how_many() {
             Ok(())
         },
     );
+}
+
+/// Without filling the buffer: the second record finds no room.
+#[test]
+fn a_record_without_room_is_counted() {
+    on_every_engine("execsnoop", |vm| {
+        vm.attach_all()?;
+        vm.inject(Injection::buffer_full().on_map("events").nth(2))?;
+        let records = [exec(vm, "/a")?, exec(vm, "/b")?, exec(vm, "/c")?];
+        assert_eq!(records.map(|records| records.len()), [1, 0, 1]);
+        let globals = vm.map("execsnoo.bss")?.get::<u32, [u64; 2]>(&0)?;
+        assert!(globals.is_some_and(|globals| globals.contains(&1)));
+        Ok(())
+    });
+}
+
+/// A parent that is gone: the chain of pointers ends, and the record says 0.
+#[test]
+fn a_task_without_a_parent() {
+    on_every_engine("execsnoop", |vm| {
+        vm.attach_all()?;
+        vm.world().current_task()?.set("real_parent", 0)?;
+        let [record] = exec(vm, "/sbin/init")?[..] else {
+            panic!("one record")
+        };
+        assert_eq!(record.ppid, 0);
+        Ok(())
+    });
 }

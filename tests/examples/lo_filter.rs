@@ -1,5 +1,6 @@
 //! `lo_filter`: only packets of the loopback device go on.
 
+use bpflab::vm::Injection;
 use bpflab::{Object, Result, Vm};
 
 use crate::engines::on_every_engine;
@@ -53,6 +54,19 @@ fn names_like_lo_do_not_pass() {
             assert!(!passes(vm, device)?, "{device:?}");
         }
         // What came before has left nothing behind.
+        assert!(passes(vm, "lo")?);
+        Ok(())
+    });
+}
+
+/// A name that can't be read is not "lo": what the buffer held before does not matter.
+#[test]
+fn a_name_that_cannot_be_read_does_not_pass() {
+    on_every_engine("lo_filter", |vm| {
+        vm.attach_all()?;
+        vm.inject(Injection::probe_read().nth(2))?;
+        assert!(passes(vm, "lo")?);
+        assert!(!passes(vm, "lo")?);
         assert!(passes(vm, "lo")?);
         Ok(())
     });

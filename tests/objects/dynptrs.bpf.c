@@ -145,4 +145,20 @@ int look(struct __sk_buff *skb)
 	return bpf_dynptr_write(&ptr, 0, &byte, 1, 0);
 }
 
+// The Ethernet type of a packet on its way, as a tracing program finds it.
+SEC("tp_btf/netif_receive_skb")
+int ether_type(unsigned long long *ctx)
+{
+	struct __sk_buff *skb = (void *)ctx[0];
+	struct bpf_dynptr ptr;
+	__u8 type[2] = {};
+
+	if (bpf_dynptr_from_skb(skb, 0, &ptr))
+		return -1;
+	if (bpf_dynptr_read(type, sizeof(type), &ptr, 12, 0))
+		return -2;
+	bpf_printk("%x%02x of %d bytes", type[0], type[1], bpf_dynptr_size(&ptr));
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

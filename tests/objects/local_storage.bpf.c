@@ -1,4 +1,4 @@
-// Storage that belongs to tasks, cgroups, sockets and the cgroup of a program.
+// Storage that belongs to tasks and cgroups.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -29,25 +29,6 @@ struct {
 	__type(value, __u64);
 } cgroups SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, __u64);
-} sockets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_STORAGE);
-	__type(key, struct bpf_cgroup_storage_key);
-	__type(value, __u64);
-} own SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE);
-	__type(key, __u64);
-	__type(value, __u64);
-} per_cpu SEC(".maps");
-
 // How often a task was switched to, beginning with 100.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(count_switches, _Bool preempt, struct task_struct *prev, struct task_struct *next)
@@ -77,27 +58,6 @@ int BPF_PROG(mark_cgroup, struct cgroup *cgroup, const char *path)
 	if (mark)
 		*mark = 42;
 	return 0;
-}
-
-SEC("cgroup_skb/egress")
-int count_bytes(struct __sk_buff *skb)
-{
-	__u64 *own_bytes = bpf_get_local_storage(&own, 0);
-	__u64 *cpu_bytes = bpf_get_local_storage(&per_cpu, 0);
-	struct bpf_sock *sk = skb->sk;
-	__u64 *bytes;
-
-	__sync_fetch_and_add(own_bytes, skb->len);
-	*cpu_bytes += skb->len;
-	if (!sk)
-		return 1;
-	sk = bpf_sk_fullsock(sk);
-	if (!sk)
-		return 1;
-	bytes = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (bytes)
-		__sync_fetch_and_add(bytes, skb->len);
-	return 1;
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -24,7 +24,7 @@ static long on_command(struct bpf_dynptr *sample, void *context)
 		return 0;
 	}
 	sum += command.add * *times;
-	return command.stop;
+	return command.stop != 0;
 }
 
 SEC("raw_tp/sys_enter")

@@ -39,6 +39,8 @@ struct Session<'a> {
     events: Vec<EventTally>,
     /// Programs that faulted: they don't run again, the others go on.
     faulted: Vec<ProgramHandle>,
+    /// What was said of loads that found nothing: once is enough.
+    probed: Vec<String>,
     exit: Exit,
 }
 
@@ -79,6 +81,7 @@ pub(super) fn run(
         programs: Vec::new(),
         events: Vec::new(),
         faulted: Vec::new(),
+        probed: Vec::new(),
         exit: Exit::Fine,
     };
     if arguments.engine.is_none() {
@@ -211,6 +214,13 @@ impl Session<'_> {
         }
         for injected in &repeated.outcome.injected {
             self.printer.show(&InjectedRow::from(injected))?;
+        }
+        for probed in &repeated.outcome.probed {
+            let text = format!("{probed}\n  it gets zero, as in the kernel");
+            if !self.probed.contains(&text) {
+                self.printer.warn(&text)?;
+                self.probed.push(text);
+            }
         }
         if self.has_rings {
             let rings = self

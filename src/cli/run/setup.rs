@@ -169,7 +169,9 @@ pub(in crate::cli) fn shots(
     let mut shots: Vec<Shot> = Vec::new();
     let mut failures = Vec::new();
     for handle in select(vm, wanted, name)? {
-        let events = match events_of(vm, handle, name, arguments) {
+        // Its section names its own event.
+        let own = section(vm, &handle) == name;
+        let events = match events_of(vm, handle, name.filter(|_| !own), arguments) {
             Ok(events) => events,
             Err(failure) => {
                 failures.push(failure);
@@ -256,7 +258,7 @@ fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<Program
     let target = |handle: &ProgramHandle| vm.program(*handle)?.attach_target.as_deref();
     let found: Vec<_> = vm
         .handles()
-        .filter(|handle| event.is_none() || target(handle) == event)
+        .filter(|handle| event.is_none() || target(handle) == event || section(vm, handle) == event)
         .collect();
     if found.is_empty() {
         let all: Vec<_> = vm.programs().map(|program| program.name.as_str()).collect();
@@ -270,6 +272,10 @@ fn select(vm: &Vm, wanted: &[String], event: Option<&str>) -> Result<Vec<Program
         }));
     }
     Ok(found)
+}
+
+fn section<'v>(vm: &'v Vm, handle: &ProgramHandle) -> Option<&'v str> {
+    Some(&vm.program(*handle)?.section)
 }
 
 /// The event that a program runs on, all zero, from whatever knows its layout.
@@ -288,6 +294,8 @@ fn layout_of(
     let own_types_only = arguments.kernel.btf.is_some();
     match vm.event_for(program, name) {
         Err(Error::Event(EventError::NoLayout { .. })) if !own_types_only => {}
+        // A probe has registers in any case; names of arguments only types know.
+        Ok(event) if !own_types_only && has_no_names(vm, &event) => {}
         known => return Ok(known?),
     }
     // What the object was not relocated for may still be known to this kernel.
@@ -310,6 +318,11 @@ fn layout_of(
         }
     }
     Err(unknown.into())
+}
+
+/// Whether it is a call of a kernel function of which no types here know.
+fn has_no_names(vm: &Vm, event: &Event) -> bool {
+    event.kind() == EventKind::Kprobe && vm.function(event.name()).is_err()
 }
 
 fn format_file(file: &str, event: &str) -> Result<Layout, Failure> {

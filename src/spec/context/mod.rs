@@ -12,6 +12,7 @@ mod table;
 use super::attach_type::AttachType as At;
 use super::limits::{MAX_FUNC_ARGS, MAX_SYSCALL_CONTEXT, MAX_TRACE_SIZE};
 use super::prog_type::{ContextKind, ProgType};
+use crate::btf::{Btf, Kind};
 pub use access::{Access, Mode, Parts, Yield};
 pub use kept::{is_stored_apart, loaded_as, stored_as};
 pub use packet::FLOW_KEYS;
@@ -33,6 +34,22 @@ impl Arch {
     } else {
         Self::X86_64
     };
+
+    /// The machine that something with this BTF was compiled for, as far as it shows: by
+    /// the registers that it has (`struct pt_regs`, `struct user_pt_regs`).
+    #[must_use]
+    pub fn of(btf: &Btf) -> Option<Self> {
+        if btf.find("user_pt_regs", Kind::Struct).is_some() {
+            return Some(Self::Arm64);
+        }
+        let registers = btf.find("pt_regs", Kind::Struct)?;
+        let has = |name: &str| registers.members().any(|member| member.name == name);
+        if has("di") || has("rdi") {
+            Some(Self::X86_64)
+        } else {
+            has("regs").then_some(Self::Arm64)
+        }
+    }
 }
 
 /// The structure behind a context, if it has one with fixed fields.

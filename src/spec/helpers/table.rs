@@ -311,7 +311,7 @@ macro_rules! for_each_helper {
             110 tcp_gen_syncookie = net::syncookie::generate, "s64 " "void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len" [] {
                 (PtrToBtfIdSockCommon, PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|MEM_RDONLY, ConstSize) -> Integer,
                     [GPL_ONLY PKT_ACCESS] for [TC XDP]; }
-            111 skb_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
+            111 skb_output = output::skb_output, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(sk_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             112 probe_read_user = probe::probe_read_user, "long " "void *dst, u32 size, const void *unsafe_ptr" [] {
@@ -335,7 +335,7 @@ macro_rules! for_each_helper {
             120 get_ns_current_pid_tgid = task::get_ns_current_pid_tgid,
                 "long " "u64 dev, u64 ino, struct bpf_pidns_info *nsdata, u32 size" [] {
                 (Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer, [] for [ALL]; }
-            121 xdp_output = none, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
+            121 xdp_output = output::xdp_output, "long " "void *ctx, struct bpf_map *map, u64 flags, void *data, u64 size" [] {
                 (PtrToBtfId(xdp_buff), ConstMapPtr, Anything, PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [BTF_TRACING LSM SYSCALL]; }
             122 get_netns_cookie = net::socket::get_netns_cookie, "u64 " "void *ctx" [] {
@@ -348,12 +348,12 @@ macro_rules! for_each_helper {
                 (PtrToCtx, PtrToSocket|PTR_MAYBE_NULL, Anything) -> Integer, [] for [SK_LOOKUP]; }
             125 ktime_get_boot_ns = environment::ktime_get_boot_ns, "u64 " "void" [] {
                 () -> Integer, [] for [ALL LIRC_MODE2]; }
-            126 seq_printf = none,
+            126 seq_printf = sequence::seq_printf,
                 "long " "struct seq_file *m, const char *fmt, u32 fmt_size, const void *data, u32 data_len" [] {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSize, PtrToMem|PTR_MAYBE_NULL|MEM_RDONLY,
                     ConstSizeOrZero) -> Integer,
                     [GPL_ONLY] for [ITER]; }
-            127 seq_write = none, "long " "struct seq_file *m, const void *data, u32 len" [] {
+            127 seq_write = sequence::seq_write, "long " "struct seq_file *m, const void *data, u32 len" [] {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero) -> Integer, [GPL_ONLY] for [ITER]; }
             128 sk_cgroup_id = net::socket::sk_cgroup_id, "u64 " "void *sk" [] {
                 (PtrToBtfIdSockCommon) -> Integer, [] for [CGROUP_SKB]; }
@@ -413,10 +413,10 @@ macro_rules! for_each_helper {
             148 copy_from_user = probe::copy_from_user, "long " "void *dst, u32 size, const void *user_ptr" [] {
                 (PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSizeOrZero, Anything) -> Integer,
                     [MIGHT_SLEEP NEEDS_PERFMON] for [ALL]; }
-            149 snprintf_btf = none, "long " "char *str, u32 str_size, struct btf_ptr *ptr, u32 btf_ptr_size, u64 flags" [] {
+            149 snprintf_btf = print::snprintf_btf, "long " "char *str, u32 str_size, struct btf_ptr *ptr, u32 btf_ptr_size, u64 flags" [] {
                 (PtrToMem|MEM_WRITE, ConstSize, PtrToMem|MEM_RDONLY, ConstSize, Anything) -> Integer,
                     [NEEDS_PERFMON] for [ALL]; }
-            150 seq_printf_btf = none, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] {
+            150 seq_printf_btf = sequence::seq_printf_btf, "long " "struct seq_file *m, struct btf_ptr *ptr, u32 ptr_size, u64 flags" [] {
                 (PtrToBtfId(seq_file), PtrToMem|MEM_RDONLY, ConstSizeOrZero, Anything) -> Integer, [GPL_ONLY] for [ITER]; }
             151 skb_cgroup_classid = net::socket::skb_cgroup_classid, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC]; }

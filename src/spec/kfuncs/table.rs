@@ -292,8 +292,8 @@ macro_rules! for_each_kfunc {
                 css_rstat_updated = none, "void " "struct cgroup_subsys_state *css, int cpu" [];
             }
             for SESSION {
-                bpf_session_cookie = none, "__u64 *" "void" [];
-                bpf_session_is_return = none, "bool " "void" [];
+                bpf_session_cookie = session::cookie, "__u64 *" "void" [];
+                bpf_session_is_return = session::is_return, "bool " "void" [];
             }
             for FILES {
                 bpf_get_dentry_xattr = none,
@@ -302,9 +302,9 @@ macro_rules! for_each_kfunc {
                 bpf_get_file_xattr = none,
                     "int " "struct file *file, const char *name__str, struct bpf_dynptr *value_p"
                     [TRUSTED_ARGS SLEEPABLE];
-                bpf_get_task_exe_file = task::exe_file,
+                bpf_get_task_exe_file = file::exe_file,
                     "struct file *" "struct task_struct *task" [ACQUIRE RET_NULL TRUSTED_ARGS];
-                bpf_path_d_path = none, "int " "const struct path *path, char *buf, size_t buf__sz" [TRUSTED_ARGS];
+                bpf_path_d_path = file::path_d_path, "int " "const struct path *path, char *buf, size_t buf__sz" [TRUSTED_ARGS];
                 bpf_put_file = kernel::release, "void " "struct file *file" [RELEASE];
                 bpf_remove_dentry_xattr = none,
                     "int " "struct dentry *dentry, const char *name__str" [TRUSTED_ARGS SLEEPABLE];
@@ -326,7 +326,7 @@ macro_rules! for_each_kfunc {
             }
             for XDP {
                 bpf_dynptr_from_xdp = dynptr::from_xdp, "int " "struct xdp_md *x, u64 flags, struct bpf_dynptr *ptr__uninit" [];
-                bpf_xdp_pull_data = none, "int " "struct xdp_md *x, u32 len" [];
+                bpf_xdp_pull_data = xdp::pull_data, "int " "struct xdp_md *x, u32 len" [];
             }
             for XDP_METADATA {
                 bpf_xdp_metadata_rx_hash = xdp::metadata,

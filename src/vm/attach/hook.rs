@@ -223,7 +223,7 @@ hooks! {
     /// Reading an iterator.
     Iterator = ["iter"] Iterator, None, First, Ignored, room None, again None, target true;
     /// A member of a struct of operations.
-    StructOps = ["struct_ops"] StructOps, None, Last, Value, room ONE, again EBUSY, target false;
+    StructOps = ["struct_ops"] StructOps, None, First, Value, room None, again EBUSY, target false;
     /// A packet at the driver.
     Xdp = ["xdp", "xdp.frags", "xdp/devmap", "xdp.frags/devmap", "xdp/cpumap", "xdp.frags/cpumap"]
         Context, None, First, Action, room ONE, again EBUSY, target false;

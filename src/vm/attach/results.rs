@@ -18,6 +18,8 @@ pub struct Tally {
     value: i64,
     /// Whether a program has run.
     any: bool,
+    /// Whether a program that let a packet pass chose a socket for it.
+    selected: bool,
 }
 
 /// What a result means for those that come after it.
@@ -42,12 +44,13 @@ impl Tally {
             results,
             value,
             any: false,
+            selected: false,
         }
     }
 
     /// Takes a program's r0 into account. `retval` is what `bpf_set_retval` said last,
-    /// for cgroup hooks.
-    pub fn add(&mut self, r0: u64, retval: &mut i32) -> Then {
+    /// for cgroup hooks; `selects` whether a socket is chosen (`bpf_sk_assign`).
+    pub fn add(&mut self, r0: u64, retval: &mut i32, selects: bool) -> Then {
         let returned = crate::isa::low32(r0);
         let signed = i64::from(returned.cast_signed());
         self.any = true;
@@ -75,9 +78,12 @@ impl Tally {
                     return Then::End;
                 }
             }
+            // Passes if none drops it, or one that lets it pass has chosen a socket.
             Results::Select => {
-                if returned == 0 {
-                    self.value = 0;
+                self.selected |= returned == 1 && selects;
+                self.value &= i64::from(returned != 0);
+                if self.selected {
+                    self.value = 1;
                 }
             }
             Results::Accept => {
@@ -145,7 +151,7 @@ mod tests {
         for value in returned {
             ran += 1;
             let r0 = u64::from(value.cast_unsigned());
-            if tally.add(r0, &mut retval) == Then::End {
+            if tally.add(r0, &mut retval, false) == Then::End {
                 break;
             }
         }
@@ -186,7 +192,7 @@ mod tests {
         assert_eq!(run(Results::Allow, &[3]), (Some(0), true, 1));
         // An error that a program set stays.
         let (mut tally, mut retval) = (Tally::new(Results::Allow), -22);
-        tally.add(0, &mut retval);
+        tally.add(0, &mut retval, false);
         assert_eq!(tally.verdict(), Some(-22));
     }
 
@@ -199,5 +205,14 @@ mod tests {
         assert_eq!(run(Results::Action, &[2]), (Some(2), true, 1));
         assert_eq!(run(Results::Accept, &[1, 0, 1]), (Some(0), false, 2));
         assert_eq!(run(Results::Select, &[0, 1]), (Some(0), false, 2));
+        let (mut tally, mut retval) = (Tally::new(Results::Select), 0);
+        for (r0, selects) in [(0, true), (1, true), (0, false)] {
+            tally.add(r0, &mut retval, selects);
+        }
+        assert_eq!(
+            tally.verdict(),
+            Some(1),
+            "the one that let it pass chose a socket"
+        );
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A program keeps a `struct bpf_timer`, `bpf_wq` or `bpf_task_work` in the value of a
 //! map. Its first 8 bytes are the kernel's pointer to what belongs to it; here they are
-//! the key of an [`entry`](Deferred) of a table that all CPUs of a machine share. Where
+//! the key of an entry of a table that all CPUs of a machine share. Where
 //! an element is deleted or written anew these bytes become zero, and the entry is gone
 //! with them.
 //!

@@ -4,6 +4,7 @@ use super::super::fault::HelperProblem;
 use super::super::helpers::call::{Bytes, Call};
 use super::super::helpers::{packet, skb};
 use super::kern::{Dynptr, DynptrKind};
+use super::kernel_packet::KernelPacket;
 use crate::util::Errno;
 
 /// What the program is told, or why it can't go on.
@@ -80,6 +81,11 @@ impl Use {
         }
         let (arg, at, size) = (self.arg, self.in_packet(offset), len as usize);
         let kind = self.kind(call)?;
+        if kind == DynptrKind::Skb
+            && let Some(packet) = KernelPacket::at(call, self.pointer.data)
+        {
+            return Ok(packet.read(call, at, len));
+        }
         let packet = match kind {
             DynptrKind::Local | DynptrKind::Ringbuf => {
                 let mut bytes = Bytes::new();
@@ -165,6 +171,11 @@ impl Use {
         let kind = self.kind(call)?;
         if matches!(kind, DynptrKind::Local | DynptrKind::Ringbuf) {
             return Ok(Some(self.address(offset)));
+        }
+        if kind == DynptrKind::Skb
+            && let Some(packet) = KernelPacket::at(call, self.pointer.data)
+        {
+            return Ok(packet.address(at, len));
         }
         let packet = packet::at(call, self.arg, self.pointer.data)?;
         Ok(match kind {

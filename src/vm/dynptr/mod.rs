@@ -8,6 +8,7 @@
 pub(super) mod access;
 mod held;
 mod kern;
+pub(super) mod kernel_packet;
 
 pub use held::Held;
 pub use kern::{Dynptr, DynptrKind};

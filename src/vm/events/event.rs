@@ -178,6 +178,12 @@ impl Event {
         Self::of_layout(EventKind::Function, layout.into())
     }
 
+    /// A member of a struct of operations is called ([`Layout::of_member`]).
+    #[must_use]
+    pub fn struct_ops(layout: impl Into<Arc<Layout>>) -> Self {
+        Self::of_layout(EventKind::StructOps, layout.into())
+    }
+
     /// An iterator shows an object ([`Layout::of_iterator`]).
     #[must_use]
     pub fn iterator(layout: impl Into<Arc<Layout>>) -> Self {

@@ -193,6 +193,32 @@ impl Layout {
         Ok(args_layout(target.to_owned(), fields, name))
     }
 
+    /// The arguments of a function that is member `member` of struct `name`, and behind
+    /// them what it returns (`ret`).
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] if BTF has no such struct or member.
+    pub fn of_member(btf: &Btf, name: &str, member: &str) -> Result<Self, EventError> {
+        let found = btf.find(name, Kind::Struct).and_then(|ops| {
+            let member = ops.members().find(|one| one.name == member)?;
+            let pointer = btf.resolve(member.ty).ok()?;
+            btf.resolve(pointer.target_id()?).ok()
+        });
+        let proto = found.filter(|ty| ty.kind() == Kind::FuncProto);
+        let full = format!("{name}.{member}");
+        proto.map_or_else(
+            || {
+                Err(EventError::NoLayout {
+                    event: full.clone(),
+                    tried: vec![format!(
+                        "no function pointer {member} in a struct {name} in BTF"
+                    )],
+                })
+            },
+            |proto| Ok(of_prototype(btf, proto, full.clone())),
+        )
+    }
+
     /// The arguments of kernel function `name`, which a program on its entry gets,
     /// and behind them what it returned (`ret`), which one on its exit gets. The
     /// trampoline saves whole registers: give 8-byte values.
@@ -206,14 +232,19 @@ impl Layout {
                 tried: vec![format!("no function {name} in BTF")],
             });
         };
-        let mut fields = arguments(btf, proto.params().map(|p| (p.name, p.ty)));
-        let returned = proto.target_id().unwrap_or_default();
-        if returned != TypeId(0) {
-            let end = slots_end(&fields);
-            fields.push(Field::inline("ret", end, Shape::number(8, false)));
-        }
-        Ok(args_layout(name.to_owned(), fields, name.to_owned()))
+        Ok(of_prototype(btf, proto, name.to_owned()))
     }
+}
+
+/// The arguments of a function, and what it returns.
+fn of_prototype(btf: &Btf, proto: Type<'_>, name: String) -> Layout {
+    let mut fields = arguments(btf, proto.params().map(|p| (p.name, p.ty)));
+    let returned = proto.target_id().unwrap_or_default();
+    if returned != TypeId(0) {
+        let end = slots_end(&fields);
+        fields.push(Field::inline("ret", end, Shape::number(8, false)));
+    }
+    args_layout(name.clone(), fields, name)
 }
 
 /// A context of 8-byte slots.

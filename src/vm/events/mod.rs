@@ -30,6 +30,7 @@
 //! # Ok::<(), bpflab::vm::events::EventError>(())
 //! ```
 
+mod behind;
 mod builder;
 mod capture;
 pub mod checksum;

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
+use super::behind::{self, Regions};
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
@@ -75,25 +74,15 @@ impl Event {
         };
         let mut placed = parts.insert(prog_type, space)?;
         placed.kern = self.kern.clone();
+        placed.site = behind::site(self);
         placed.site.retval = self.kern.retval;
         placed.see_checksum(space);
-        placed.site.arguments = self.arguments();
-        if let Some(extras) = &self.extras
-            && let Err(error) = placed.add(extras, self.layout(), space)
-        {
-            placed.remove(space);
-            return Err(error);
-        }
-        Ok(placed)
-    }
-
-    /// How many slots of the context are arguments, where it has nothing but those.
-    fn arguments(&self) -> u32 {
-        match (self.kind(), self.layout()) {
-            (EventKind::Function | EventKind::StructOps, Some(layout)) => {
-                layout.offset("ret").unwrap_or(layout.size) / 8
+        match behind::place(self, placed.context, space, &mut placed.others) {
+            Ok(()) => Ok(placed),
+            Err(error) => {
+                placed.remove(space);
+                Err(error)
             }
-            _ => 0,
         }
     }
 }
@@ -254,7 +243,7 @@ impl Parts {
             context,
             packet: None,
             site: Site::default(),
-            others: SmallVec::new(),
+            others: Regions::new(),
             kern: Kern::default(),
             socket: self.socket.clone().map(Box::new),
         };

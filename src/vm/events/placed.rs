@@ -1,19 +1,14 @@
 //! An event in memory: what programs and helpers change in place, and how it is read back.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use smallvec::SmallVec;
-
+use super::behind::Regions;
 use super::checksum;
-use super::error::EventError;
-use super::extras::Extras;
 use super::kern::{Checksum, Headers, Kern};
-use super::layout::Layout;
 use super::window::{PacketRange, Window};
 use crate::spec::PacketAccess;
 use crate::vm::attach::Site;
-use crate::vm::memory::{Address, Body as Bytes, PointerField, Region, Rights, SharedBytes, Space};
+use crate::vm::memory::{Address, Body as Bytes, PointerField, SharedBytes, Space};
 use crate::vm::world::Socket;
 
 /// The regions that an event takes while programs run on it.
@@ -29,7 +24,7 @@ pub struct Placed {
     /// What helpers know of the place.
     pub site: Site,
     /// Regions behind other pointers of the context: a socket, the flow's keys.
-    pub(super) others: SmallVec<[(&'static str, Address); 2]>,
+    pub(super) others: Regions,
     /// The kernel's side of the context.
     pub kern: Kern,
     /// The socket of this event alone, where the world's [`Kern::socket`] is not meant.
@@ -61,52 +56,6 @@ impl Placed {
     #[must_use]
     pub const fn r1(&self) -> u64 {
         self.context.register()
-    }
-
-    /// Places what an event has besides its fields.
-    pub(super) fn add(
-        &mut self,
-        extras: &Extras,
-        layout: Option<&Layout>,
-        space: &mut Space,
-    ) -> Result<(), EventError> {
-        self.site.ip = extras.ip;
-        self.site.counter = extras.counter;
-        self.site.branches.clone_from(&extras.branches);
-        if let Some(inner) = &extras.inner {
-            let bytes = inner.values.context(&inner.layout);
-            self.put_behind(space, inner.at, "registers of the system call", &bytes)?;
-        }
-        if let Some(sp) = layout.and_then(|layout| layout.offset("sp"))
-            && !extras.stack.is_empty()
-            && block(space, self.context)
-                .is_some_and(|(bytes, _)| bytes.load(sp as usize, 8) == Some(0))
-        {
-            self.put_behind(space, sp, "kernel stack", &extras.stack)?;
-        }
-        if let Some(iteration) = &extras.iteration {
-            self.put_behind(space, 0, "bpf_iter_meta", &iteration.bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Puts bytes into memory, and their address into the context, where it is a number
-    /// as any other.
-    fn put_behind(
-        &mut self,
-        space: &mut Space,
-        at: u32,
-        name: &'static str,
-        bytes: &[u8],
-    ) -> Result<(), EventError> {
-        let region = Region::bytes(name, Arc::new(SharedBytes::from_bytes(bytes)));
-        let address = space.insert(region.judged().with_rights(Rights::Read))?;
-        self.others.push((name, address));
-        if let Some((context, _)) = block(space, self.context) {
-            // An offset from a layout of this context: the store is in bounds.
-            let _ = context.store(at as usize, 8, address.register());
-        }
-        Ok(())
     }
 
     /// The context's bytes as they are now; pointers in it read as zero.

@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_packet_has_no_address_by_this_helper() {
-        let mut bench = Bench::on(ProgType::Xdp, &Event::packet(&[7; 60]));
+        let mut bench = Bench::on(ProgType::Xdp, &Event::packet([7; 60]));
         let (context, pointer) = (bench.context(), bench.memory(&[0; 16]));
         let made = Dynptr::new(DynptrKind::Xdp, context, 60);
         made.store(&bench.machine.space, pointer).unwrap();

@@ -267,13 +267,7 @@ impl Preparer<'_> {
     /// `%p` and `%pK`.
     fn hashed(&mut self, field: Field, arg: u64) -> Result<Part, Errno> {
         self.word(8)?;
-        // Null and error pointers are not secret.
-        if arg == 0 || arg >= 4095_u64.wrapping_neg() {
-            return Ok(pointer(field, arg));
-        }
-        let mut hasher = FxHasher::default();
-        hasher.write_u64(arg);
-        Ok(pointer(field, hasher.finish() >> 32))
+        Ok(pointer(field, hash(arg)))
     }
 
     fn ip_address(&mut self, arg: u64, style: u8, version: u8) -> Result<Part, Errno> {
@@ -341,6 +335,16 @@ impl Preparer<'_> {
         self.used = self.used.next_multiple_of(4);
         self.room(len)
     }
+}
+
+/// What stands for an address where it is to be secret: null and error pointers are not.
+pub(super) fn hash(address: u64) -> u64 {
+    if address == 0 || address >= 4095_u64.wrapping_neg() {
+        return address;
+    }
+    let mut hasher = FxHasher::default();
+    hasher.write_u64(address);
+    hasher.finish() >> 32
 }
 
 /// The low 32 bits as a signed number of 64.

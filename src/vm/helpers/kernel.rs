@@ -11,7 +11,7 @@ use crate::util::Errno;
 
 /// `(path, buf, size)`: the text with its NUL, and its length. It is written to the end of
 /// the buffer first and moved then, so that some of it may be there twice.
-pub(super) fn d_path(call: &mut Call<'_>) -> Returned {
+pub(in crate::vm) fn d_path(call: &mut Call<'_>) -> Returned {
     let size = call.size(3);
     if size == 0 {
         return Ok(0);

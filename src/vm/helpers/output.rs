@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
 use super::super::handle::MapHandle;
+use super::super::kernel::KernelObject;
 use super::super::maps::{Kind, Map, Record, RingBuf};
+use super::super::memory::AccessKind;
 use super::super::outcome::Output;
 use super::call::{Call, unfit};
 use crate::spec::{
@@ -122,27 +124,73 @@ pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
 }
 
 /// Sends a record to the perf buffer of the current CPU, or through the slot that
-/// the flags name. The record here is what the program gave: the padding to 8
-/// bytes that the kernel adds behind it is left out.
+/// the flags name. Behind what the program gave stand bytes of the packet, where there is
+/// one and the flags ask for some.
 pub(super) fn perf_event_output(call: &mut Call<'_>) -> Result {
+    if has_packet(call) {
+        return send(call, |call, len| call.machine.packet_bytes(0, len));
+    }
+    if call.arg(3) & !INDEX_MASK != 0 {
+        // The data is looked at all the same.
+        call.check(4, size_of_data(call), AccessKind::Read)?;
+        return Ok(Errno::EINVAL.to_ret());
+    }
+    send(call, |_, _| None)
+}
+
+/// The same for a program that was given a kernel's packet as an argument
+/// (`bpf_skb_output`): the bytes are those from `skb->data` on.
+pub(super) fn skb_output(call: &mut Call<'_>) -> Result {
+    send(call, |call, len| {
+        packet_behind(call, len, "data", |skb| skb.get("len").ok())
+    })
+}
+
+/// The same for a driver's packet (`bpf_xdp_output`).
+pub(super) fn xdp_output(call: &mut Call<'_>) -> Result {
+    send(call, |call, len| {
+        packet_behind(call, len, "data", |xdp| {
+            let (data, end) = (xdp.get("data").ok()?, xdp.get("data_end").ok()?);
+            end.checked_sub(data)
+        })
+    })
+}
+
+/// The first bytes of a packet that an object of the kernel stands for.
+fn packet_behind(
+    call: &Call<'_>,
+    len: usize,
+    data: &str,
+    there: impl Fn(&KernelObject) -> Option<u64>,
+) -> Option<Vec<u8>> {
+    let packet = call.machine.world.kernel_memory().object_at(call.arg(1))?;
+    if len as u64 > there(&packet)? {
+        return None;
+    }
+    let mut bytes = vec![0; len];
+    let at = packet.get(data).ok()?;
+    call.machine.space.probe(at, &mut bytes).map(|()| bytes)
+}
+
+/// How many bytes a program gives.
+fn size_of_data(call: &Call<'_>) -> usize {
+    usize::try_from(call.arg(5)).unwrap_or(usize::MAX)
+}
+
+/// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
+fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
     let (handle, map) = call.map(2)?;
     let Kind::PerfEventArray(events) = map.kind() else {
         return Err(unfit(2, &*map));
     };
     let flags = call.arg(3);
-    let size = usize::try_from(call.arg(5)).unwrap_or(usize::MAX);
-    let mut data = call.read_vec(4, size)?;
-    let allowed = if has_packet(call) {
-        INDEX_MASK | CTXLEN_MASK
-    } else {
-        INDEX_MASK
-    };
-    if flags & !allowed != 0 {
+    let mut data = call.read_vec(4, size_of_data(call))?;
+    if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
     let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
     if appended > 0 {
-        match call.machine.packet_bytes(0, appended) {
+        match packet(call, appended) {
             Some(packet) => data.extend(packet),
             None => return Ok(Errno::EFAULT.to_ret()),
         }
@@ -181,6 +229,7 @@ fn has_packet(call: &Call<'_>) -> bool {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
+    use crate::btf::{Builder, Encoding, Member};
     use crate::spec::helpers::id;
     use crate::spec::{MapType, ProgType};
     use crate::vm::events::Event;
@@ -365,5 +414,57 @@ mod tests {
             data: vec![0xff, 0xff, 0, 1, 2],
         };
         assert_eq!(bench.machine.take_outputs(), [expected]);
+    }
+
+    /// A packet of the kernel, with its first bytes somewhere else.
+    fn packet_of_kernel(bench: &mut Bench, name: &str) -> u64 {
+        let mut types = Builder::new();
+        let int = types.int("unsigned int", 4, Encoding::Unsigned);
+        let byte = types.int("unsigned char", 1, Encoding::Unsigned);
+        let bytes = types.ptr(byte);
+        let member = |name, ty, at: u32| Member {
+            name,
+            ty,
+            bit_offset: 8 * at,
+            bitfield: None,
+        };
+        let skb = [member("len", int, 0), member("data", bytes, 8)];
+        types.structure("sk_buff", 16, &skb);
+        let xdp = [member("data", bytes, 0), member("data_end", bytes, 8)];
+        types.structure("xdp_buff", 16, &xdp);
+        let memory = bench.machine.world.kernel_memory();
+        memory.set_kernel_types(types.build().unwrap());
+        let data = memory.make_bytes("packet", &[1, 2, 3, 4]).unwrap();
+        let packet = memory.make(name).unwrap().set("data", &data).unwrap();
+        let packet = match name {
+            "sk_buff" => packet.set("len", 4).unwrap(),
+            _ => packet.set("data_end", data.address() + 4).unwrap(),
+        };
+        packet.address()
+    }
+
+    #[test]
+    fn a_traced_packets_first_bytes_can_be_appended() {
+        for (helper, name) in [(id::skb_output, "sk_buff"), (id::xdp_output, "xdp_buff")] {
+            let mut bench = Bench::new();
+            let packet = packet_of_kernel(&mut bench, name);
+            let (map, ..) = bench.map(MapType::PerfEventArray, 4, 4, 4);
+            let data = bench.memory(&[0xff; 2]);
+            let mut send = |packet, len: u64| {
+                let flags = len << 32 | CURRENT_CPU;
+                let sent = bench.call(helper, [packet, map, flags, data, 2]);
+                (sent.unwrap(), bench.machine.take_outputs())
+            };
+            let (sent, outputs) = send(packet, 3);
+            let expected = Output::Perf {
+                map: "m".into(),
+                cpu: 0,
+                data: vec![0xff, 0xff, 1, 2, 3],
+            };
+            assert_eq!((sent, outputs), (0, vec![expected]), "{name}");
+            let efault = (Errno::EFAULT.to_ret(), vec![]);
+            assert_eq!(send(packet, 5), efault, "{name}");
+            assert_eq!(send(0, 1), efault, "{name}");
+        }
     }
 }

@@ -1,26 +1,37 @@
 //! Printing (`kernel/trace/bpf_trace.c`, `kernel/bpf/helpers.c`).
 
 use super::super::fault::HelperProblem;
+use super::super::machine::Machine;
 use super::super::memory::AccessKind;
 use super::super::outcome::Output;
 use super::call::Call;
-use super::format::{Format, Line};
+use super::format::{Format, Line, hash};
+use super::probe::From;
+use super::show::{Memory, ShowFlags, Shown, show};
 use super::string::c_string;
+use crate::isa::low32;
 use crate::spec::limits;
-use crate::util::Errno;
+use crate::util::{Errno, TypeId};
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// The format of a helper that gives its size: up to its NUL, `None` without one.
-fn format(call: &Call<'_>) -> std::result::Result<Option<Vec<u8>>, HelperProblem> {
-    let bytes = call.read(1, call.size(2))?;
+/// The format of a helper that gives its size (argument `n` and the next): up to its
+/// NUL, `None` without one.
+pub(super) fn format(
+    call: &Call<'_>,
+    n: usize,
+) -> std::result::Result<Option<Vec<u8>>, HelperProblem> {
+    let bytes = call.read(n, call.size(n + 1))?;
     let end = bytes.iter().position(|byte| *byte == 0);
     Ok(end.and_then(|end| bytes.get(..end)).map(<[u8]>::to_vec))
 }
 
 /// The arguments of a helper that takes an array of them (argument `n` and its
 /// size in the next); `None` where their size is wrong.
-fn arguments(call: &Call<'_>, n: usize) -> std::result::Result<Option<Vec<u64>>, HelperProblem> {
+pub(super) fn arguments(
+    call: &Call<'_>,
+    n: usize,
+) -> std::result::Result<Option<Vec<u64>>, HelperProblem> {
     let size = call.size(n + 1);
     let null = call.arg(n) == 0;
     if !size.is_multiple_of(8) || size > limits::MAX_PRINTF_ARGS * 8 || size > 0 && null {
@@ -56,7 +67,7 @@ fn print(call: &mut Call<'_>, format: Option<Vec<u8>>, args: &[u64]) -> Result {
 }
 
 pub(super) fn trace_printk(call: &mut Call<'_>) -> Result {
-    let format = format(call)?;
+    let format = format(call, 1)?;
     let args = [call.arg(3), call.arg(4), call.arg(5)];
     print(call, format, &args)
 }
@@ -64,7 +75,7 @@ pub(super) fn trace_printk(call: &mut Call<'_>) -> Result {
 pub(super) fn trace_vprintk(call: &mut Call<'_>) -> Result {
     match arguments(call, 3)? {
         Some(args) => {
-            let format = format(call)?;
+            let format = format(call, 1)?;
             print(call, format, &args)
         }
         None => Ok(Errno::EINVAL.to_ret()),
@@ -90,6 +101,69 @@ pub(super) fn snprintf(call: &mut Call<'_>) -> Result {
         call.write(1, &text)?;
     }
     Ok(len + 1)
+}
+
+/// The text of the object that a `struct btf_ptr` names (argument `n`; its size and the
+/// flags are in others), or what the program is told (`bpf_btf_printf_prepare`).
+pub(super) fn shown(
+    call: &mut Call<'_>,
+    n: usize,
+    size: usize,
+    flags: usize,
+) -> std::result::Result<std::result::Result<Shown, Errno>, HelperProblem> {
+    /// Bytes of a `struct btf_ptr`: an address, a type's number, flags that mean nothing.
+    const POINTER: usize = 16;
+    let len = call.size(size);
+    let bytes = call.read(n, len)?;
+    let Some(flags) = ShowFlags::from_bits(call.arg(flags)) else {
+        return Ok(Err(Errno::EINVAL));
+    };
+    let (words, _) = bytes.as_chunks::<8>();
+    let [at, id] = match words {
+        [at, id] if len == POINTER => [*at, *id].map(u64::from_le_bytes),
+        _ => return Ok(Err(Errno::EINVAL)),
+    };
+    let Some(btf) = call.machine.world.kernel_memory().types() else {
+        return Ok(Err(Errno::EINVAL));
+    };
+    // Numbers of types are signed there.
+    let id = low32(id);
+    if id == 0 {
+        return Ok(Err(Errno::EINVAL));
+    }
+    let id = TypeId(id);
+    if id.0 > i32::MAX.cast_unsigned() || btf.get(id).is_none() {
+        return Ok(Err(Errno::ENOENT));
+    }
+    Ok(Ok(show(&btf, id, at, flags, call.machine)))
+}
+
+impl Memory for Machine {
+    fn read(&mut self, at: u64, len: usize) -> std::result::Result<Vec<u8>, Errno> {
+        From::Kernel.copy(self, at, len)
+    }
+
+    fn hashed(&self, address: u64) -> String {
+        format!("{:016x}", hash(address))
+    }
+}
+
+/// `(buffer, size, struct btf_ptr, its size, flags)`: the length that the whole has.
+pub(super) fn snprintf_btf(call: &mut Call<'_>) -> Result {
+    let size = call.size(2);
+    call.check(1, size, AccessKind::Write)?;
+    let shown = match shown(call, 3, 4, 5)? {
+        Ok(shown) => shown,
+        Err(errno) => return Ok(errno.to_ret()),
+    };
+    let len = shown.text.len() as u64;
+    let mut text = shown.text;
+    if size > 0 && !text.is_empty() {
+        text.truncate(size - 1);
+        text.push(0);
+        call.write(1, &text)?;
+    }
+    Ok(shown.status.err().map_or(len, Errno::to_ret))
 }
 
 #[cfg(test)]

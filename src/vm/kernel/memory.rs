@@ -66,6 +66,13 @@ impl KernelMemory {
         }
     }
 
+    /// The types that programs' numbers of kernel types mean: the kernel's, or else the
+    /// first object's own.
+    #[must_use]
+    pub fn types(&self) -> Option<Btf> {
+        self.heap.types.tables().into_iter().next()
+    }
+
     /// Takes over the types that another kernel memory knows.
     pub fn adopt_types(&self, other: &Self) {
         self.heap.types.adopt(&other.heap.types);
@@ -132,7 +139,7 @@ impl KernelMemory {
     pub fn view(&self, address: u64, type_name: &str) -> Result<KernelObject> {
         let there = self.object_at(address);
         let there = there.ok_or(KernelError::Nowhere(address))?;
-        there.from_address(address).cast(type_name)
+        there.moved_to(address).cast(type_name)
     }
 
     /// The live objects of this struct, in the order in which they were made.

@@ -65,7 +65,7 @@ impl KernelObject {
     }
 
     /// What is at this address, which lies in it, and of which no more is known.
-    pub(super) fn from_address(self, address: u64) -> Self {
+    pub(super) fn moved_to(self, address: u64) -> Self {
         let offset = address.saturating_sub(self.block.address());
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         Self {

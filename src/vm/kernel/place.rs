@@ -116,7 +116,8 @@ impl Place {
         };
         let size = self.btf.size_of(self.ty);
         let size = size.map_err(|error| PathProblem::Step(error.to_string()))?;
-        let bit = self.bit + u64::from(size) * u64::from(index) * 8;
+        let bytes = u64::from(size) * u64::from(index);
+        let bit = self.bit.saturating_add(bytes.saturating_mul(8));
         Ok(Self { bit, ..self })
     }
 

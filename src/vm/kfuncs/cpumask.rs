@@ -3,7 +3,8 @@
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
-use super::object::{Maker, New, allocate, give_back, share};
+use super::object::{New, allocate, give_back, share};
+use super::objects::Maker;
 use crate::btf::{FieldKind, Kind, SpecialField};
 use crate::util::Errno;
 

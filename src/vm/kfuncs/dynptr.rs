@@ -1,6 +1,7 @@
 //! Kernel functions on dynptrs (`kernel/bpf/helpers.c`, `net/core/filter.c`).
 
 use super::super::dynptr::access::{Told, Use, init, load, store};
+use super::super::dynptr::kernel_packet::KernelPacket;
 use super::super::dynptr::{Dynptr, DynptrKind};
 use super::super::helpers::call::{Bytes, Call, Returned};
 use super::super::helpers::packet;
@@ -28,7 +29,17 @@ fn of_packet(
 
 /// `(context, flags, dynptr)`. Programs that may not write the packet get one for
 /// reading only: the kernel's verifier puts `bpf_dynptr_from_skb_rdonly` in its place.
+/// Tracing programs bring a `struct sk_buff` of the kernel's in place of a context.
 pub(super) fn from_skb(call: &mut Call<'_>) -> Returned {
+    let address = call.arg(1);
+    if let Some(packet) = KernelPacket::at(call, address) {
+        let made = Dynptr::new(DynptrKind::Skb, address, packet.len).read_only();
+        let made = match call.arg(2) {
+            0 => Ok(made),
+            _ => Err(Errno::EINVAL),
+        };
+        return init(call, 3, made);
+    }
     let made = of_packet(call, DynptrKind::Skb, |packet| packet.len())?;
     let writes = packet::may_write(call);
     let made = made.map(|pointer| match writes {

@@ -4,25 +4,10 @@
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::super::machine::Machine;
-use super::super::memory::{Address, Body, Region};
+use super::super::memory::{AccessKind, Address, Body, Region};
+use super::release::drop_object;
+use super::words::broken;
 use crate::btf::FieldKind;
-
-/// A word of a graph.
-pub(super) fn load(machine: &Machine, at: u64) -> Result<u64, HelperProblem> {
-    let loaded = machine.space.load(at, 8);
-    loaded.map_err(|fault| broken(&fault.to_string()))
-}
-
-/// Sets a word of a graph.
-pub(super) fn store(machine: &Machine, at: u64, value: u64) -> Result<(), HelperProblem> {
-    let stored = machine.space.store(at, 8, value);
-    stored.map_err(|fault| broken(&fault.to_string()))
-}
-
-/// The error for a graph whose words don't make sense.
-pub(super) fn broken(why: &str) -> HelperProblem {
-    HelperProblem::Other(format!("the list or tree is broken: {why}"))
-}
 
 /// What a node's owner is between its leaving a program and its being in a graph
 /// (`BPF_PTR_POISON`).
@@ -31,7 +16,7 @@ const POISON: u64 = 0xeb9f_eb9f_0000_0000;
 /// The root in argument 1, in a map's value or an allocated object whose lock is held.
 pub(super) fn root(call: &Call<'_>, what: &'static str) -> Result<u64, HelperProblem> {
     let root = call.arg(1);
-    call.check(1, 16, crate::vm::memory::AccessKind::Write)?;
+    call.check(1, 16, AccessKind::Write)?;
     let machine = &*call.machine;
     let mut held = machine.locks.iter().copied();
     if held.any(|lock| are_together(machine, lock, root)) {
@@ -89,7 +74,7 @@ pub(super) fn give_up(call: &mut Call<'_>) -> Result<(), HelperProblem> {
         return Ok(());
     };
     call.machine.release(2, object)?;
-    super::object::drop_object(call.machine, object).map(drop)
+    drop_object(call.machine, object).map(drop)
 }
 
 /// Takes a node out of the program's hands to put it into a graph. One that is in a graph
@@ -101,6 +86,6 @@ pub(super) fn take_in(call: &mut Call<'_>, object: u64, owner: u64) -> Result<bo
     if old.map_err(|fault| broken(&fault.to_string()))? == 0 {
         return Ok(true);
     }
-    super::object::drop_object(call.machine, object)?;
+    drop_object(call.machine, object)?;
     Ok(false)
 }

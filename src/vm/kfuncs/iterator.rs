@@ -8,35 +8,11 @@
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::super::memory::AccessKind;
+use super::held::Iterator;
 use crate::spec::limits;
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
-
-/// An iterator under way.
-#[derive(Debug)]
-pub(super) enum Iterator {
-    /// `bpf_iter_num`: the last number given and the one that is not given.
-    Num { last: i32, end: i32 },
-    /// `bpf_iter_bits`: the words, and the next bit to look at.
-    Bits { words: Vec<u64>, next: usize },
-    /// Kernel objects, by kind: what is left of them.
-    Objects {
-        kind: &'static str,
-        left: std::vec::IntoIter<u64>,
-    },
-}
-
-impl Iterator {
-    /// What follows `bpf_iter_` in its functions' names.
-    pub(super) const fn name(&self) -> &'static str {
-        match self {
-            Self::Num { .. } => "num",
-            Self::Bits { .. } => "bits",
-            Self::Objects { kind, .. } => kind,
-        }
-    }
-}
 
 /// The fewest bytes that an iterator takes.
 const MIN_SIZE: usize = 8;

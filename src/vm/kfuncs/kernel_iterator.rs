@@ -7,7 +7,8 @@
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::cgroup;
-use super::iterator::{Iterator, begin, end, next_object};
+use super::held::Iterator;
+use super::iterator::{begin, end, next_object};
 use super::kernel::{all, field, object};
 use super::task::{self, threads};
 use crate::util::Errno;

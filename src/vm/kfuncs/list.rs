@@ -8,30 +8,15 @@
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
-use super::super::machine::Machine;
-use super::graph::{broken, load, object_of, root, store, take_in};
+use super::graph::{object_of, root, take_in};
+use super::words::{NEXT, PREV, broken, link, load, next, store};
 use crate::btf::FieldKind;
 use crate::util::Errno;
 
 type Result = std::result::Result<u64, HelperProblem>;
 
-/// Where the words of a head or node are.
-const NEXT: u64 = 0;
-const PREV: u64 = 8;
+/// Where a node keeps the head of its list.
 const OWNER: u64 = 16;
-
-/// The most nodes of a list that is freed at once: more than there can be objects.
-const MAX_NODES: usize = 1 << 17;
-
-fn next(machine: &Machine, at: u64) -> Result {
-    load(machine, at.wrapping_add(NEXT))
-}
-
-/// Makes two nodes neighbours.
-fn link(machine: &Machine, first: u64, second: u64) -> std::result::Result<(), HelperProblem> {
-    store(machine, first.wrapping_add(NEXT), second)?;
-    store(machine, second.wrapping_add(PREV), first)
-}
 
 /// The head in argument 1, which is a circle from now on.
 fn head(call: &Call<'_>) -> Result {
@@ -113,24 +98,4 @@ pub(super) fn front(call: &mut Call<'_>) -> Result {
 
 pub(super) fn back(call: &mut Call<'_>) -> Result {
     end(call, PREV)
-}
-
-/// The objects of a list, which is empty from now on.
-pub(super) fn take_all(
-    machine: &Machine,
-    head: u64,
-) -> std::result::Result<Vec<u64>, HelperProblem> {
-    let mut found = Vec::new();
-    let mut node = next(machine, head)?;
-    while node != 0 && node != head {
-        let object = machine.kfuncs.objects.at(node);
-        let (object, _) = object.ok_or_else(|| broken("a node is in no object"))?;
-        if found.len() >= MAX_NODES {
-            return Err(broken("it does not end"));
-        }
-        found.push(object);
-        node = next(machine, node)?;
-    }
-    link(machine, head, head)?;
-    Ok(found)
 }

@@ -10,12 +10,14 @@
 mod arena;
 mod callee;
 mod cgroup;
+mod contents;
 mod context;
 mod cpumask;
 mod critical;
 mod dynptr;
 mod dynptr_probe;
 mod exception;
+mod file;
 mod graph;
 mod held;
 mod iterator;
@@ -25,12 +27,17 @@ mod list;
 mod lock;
 mod map;
 mod object;
+mod objects;
 mod rbtree;
 mod red_black;
-mod state;
+mod references;
+mod release;
+mod session;
+pub(super) mod state;
 mod string;
 mod task;
 mod user;
+mod words;
 mod work;
 mod xdp;
 
@@ -42,8 +49,8 @@ use super::inject;
 use crate::spec::kfuncs::{self as spec, KfuncFlags, KfuncId, ParameterKind, for_each_kfunc};
 
 pub use callee::Callee;
-pub use object::{drop_object, free_fields, percpu_part};
-pub(super) use state::State;
+pub use object::percpu_part;
+pub use release::{drop_object, free_fields};
 
 /// The body that a path of the table names.
 macro_rules! body {

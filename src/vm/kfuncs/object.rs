@@ -4,101 +4,16 @@
 //! whoever uses one after it is freed is seen. Reference counts, lists and trees are in
 //! their bytes, as in the kernel.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
 use super::super::machine::Machine;
-use super::super::memory::{Area, Block, BlockType, NewBlock};
-use super::{list, rbtree};
-use crate::btf::{FieldKind, SpecialField, SpecialFields};
+use super::super::memory::{Area, BlockType, NewBlock};
+use super::objects::{Maker, Object, stride};
+use super::release::drop_object;
+use crate::btf::{FieldKind, SpecialFields};
 use crate::util::TypeId;
 
 type Result = std::result::Result<u64, HelperProblem>;
-type Done = std::result::Result<(), HelperProblem>;
-
-/// Who makes such objects, and takes them back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Maker {
-    /// `bpf_obj_new`.
-    Object,
-    /// `bpf_percpu_obj_new`: there is one for each CPU.
-    PerCpu,
-    /// `bpf_cpumask_create`.
-    Cpumask,
-}
-
-impl Maker {
-    /// What an argument is that must be one of these.
-    const fn wanted(self) -> &'static str {
-        match self {
-            Self::Object => "an object that bpf_obj_new() made",
-            Self::PerCpu => "an object that bpf_percpu_obj_new() made",
-            Self::Cpumask => "a struct bpf_cpumask that bpf_cpumask_create() made",
-        }
-    }
-}
-
-/// An object that a program allocated.
-#[derive(Debug, Clone)]
-pub(super) struct Object {
-    /// Its size in bytes; of one CPU's part, where there is one for each.
-    pub size: usize,
-    /// What is special in it.
-    pub fields: SpecialFields,
-    maker: Maker,
-    block: Arc<Block>,
-}
-
-impl Object {
-    /// The field of this kind, of which there is one at most.
-    fn field(&self, kind: FieldKind) -> Option<u64> {
-        self.fields.find(kind).map(|field| u64::from(field.off))
-    }
-
-    /// How many of it there are.
-    fn copies(&self, machine: &Machine) -> usize {
-        match self.maker {
-            Maker::PerCpu => machine.world.cpus() as usize,
-            _ => 1,
-        }
-    }
-}
-
-/// The objects that are alive, by address. All CPUs of a machine have the same.
-#[derive(Clone, Default)]
-pub(super) struct Objects(Arc<Mutex<BTreeMap<u64, Object>>>);
-
-impl Objects {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Object>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The object that an address lies in, and where it begins.
-    pub(super) fn at(&self, address: u64) -> Option<(u64, Object)> {
-        let live = self.lock();
-        let (start, object) = live.range(..=address).next_back()?;
-        (address - start < object.size as u64).then(|| (*start, object.clone()))
-    }
-
-    /// The object that begins at an address.
-    fn get(&self, address: u64) -> Option<Object> {
-        self.lock().get(&address).cloned()
-    }
-}
-
-impl fmt::Debug for Objects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Objects({})", self.lock().len())
-    }
-}
-
-/// Bytes from one CPU's part of an object to the next one's.
-const fn stride(size: usize) -> usize {
-    size.next_multiple_of(8)
-}
 
 /// What an object is to be.
 pub(super) struct New<'a> {
@@ -116,10 +31,7 @@ pub(super) struct New<'a> {
 
 /// Makes an object, to which the program holds a reference; null where there is no room.
 pub(super) fn allocate(machine: &mut Machine, new: New<'_>) -> Result {
-    let copies = match new.maker {
-        Maker::PerCpu => machine.world.cpus() as usize,
-        _ => 1,
-    };
+    let copies = new.maker.copies(machine.world.cpus()) as usize;
     let block = machine.space.kernel().insert(
         Area::Heap,
         NewBlock::bytes(
@@ -227,70 +139,4 @@ pub fn percpu_part(machine: &Machine, at: u64, cpu: u32) -> Option<u64> {
     let object = machine.kfuncs.objects.get(at)?;
     let there = object.maker == Maker::PerCpu && cpu < machine.world.cpus();
     there.then(|| at.wrapping_add(u64::from(cpu) * stride(object.size) as u64))
-}
-
-/// Takes one reference from the object at an address, and frees it after the last one,
-/// with all that it owns. Whether there is such an object: others are left alone.
-///
-/// # Errors
-/// [`HelperProblem::Other`] where what it owns is not what it should be.
-pub fn drop_object(machine: &mut Machine, at: u64) -> std::result::Result<bool, HelperProblem> {
-    // Objects may own objects, as deep as a program likes.
-    let mut left = vec![at];
-    let mut found = false;
-    while let Some(at) = left.pop() {
-        let Some(object) = machine.kfuncs.objects.get(at) else {
-            continue;
-        };
-        found = true;
-        if let Some(count) = object.field(FieldKind::Refcount) {
-            let less = |count: u64| count.saturating_sub(1);
-            let old = machine.space.update(at.wrapping_add(count), 4, less);
-            let old = old.map_err(|fault| HelperProblem::Other(fault.to_string()))?;
-            if old > 1 {
-                continue;
-            }
-        }
-        for copy in 0..object.copies(machine) {
-            let part = at.wrapping_add((copy * stride(object.size)) as u64);
-            left.extend(owned(machine, &object.fields, part)?);
-        }
-        machine.kfuncs.objects.lock().remove(&at);
-        machine.space.kernel().free(&object.block);
-    }
-    Ok(found)
-}
-
-/// Frees what the fields at an address own, and makes them zero: before the value of a
-/// map is replaced or deleted (`bpf_obj_free_fields`, `kernel/bpf/syscall.c`).
-///
-/// # Errors
-/// [`HelperProblem::Other`] where what they own is not what it should be.
-pub fn free_fields(machine: &mut Machine, fields: &[SpecialField], at: u64) -> Done {
-    for object in owned(machine, fields, at)? {
-        drop_object(machine, object)?;
-    }
-    Ok(())
-}
-
-/// The objects that the fields at an address own, which they don't any more.
-fn owned(
-    machine: &Machine,
-    fields: &[SpecialField],
-    at: u64,
-) -> std::result::Result<Vec<u64>, HelperProblem> {
-    let mut found = Vec::new();
-    for field in fields {
-        let at = at.wrapping_add(u64::from(field.off));
-        match field.kind {
-            FieldKind::ListHead => found.extend(list::take_all(machine, at)?),
-            FieldKind::RbRoot => found.extend(rbtree::take_all(machine, at)?),
-            FieldKind::KptrRef | FieldKind::KptrPercpu => {
-                let old = machine.space.update(at, 8, |_| 0);
-                found.extend(old.ok().filter(|object| *object != 0));
-            }
-            _ => {}
-        }
-    }
-    Ok(found)
 }

@@ -6,9 +6,9 @@
 
 use super::super::fault::HelperProblem;
 use super::super::helpers::Call;
-use super::super::machine::Machine;
-use super::graph::{broken, load, object_of, root, store, take_in};
+use super::graph::{object_of, root, take_in};
 use super::red_black::{Side, Tree};
+use super::words::{broken, load, store};
 use crate::btf::FieldKind;
 use crate::util::Errno;
 
@@ -16,9 +16,6 @@ type Result = std::result::Result<u64, HelperProblem>;
 
 /// Where a node keeps its root.
 const OWNER: u64 = 24;
-/// The most nodes of a tree that is freed at once: more than there can be objects.
-const MAX_NODES: usize = 1 << 17;
-
 const NODE: &str = "a bpf_rb_node of an allocated object";
 
 fn tree<'m>(call: &'m Call<'_>) -> std::result::Result<Tree<'m>, HelperProblem> {
@@ -99,17 +96,4 @@ fn child(call: &Call<'_>, side: Side) -> Result {
         return Ok(0);
     }
     tree(call)?.child(call.arg(2), side)
-}
-
-/// The objects of a tree, which is empty from now on.
-pub(super) fn take_all(
-    machine: &Machine,
-    root: u64,
-) -> std::result::Result<Vec<u64>, HelperProblem> {
-    let nodes = Tree { machine, root }.nodes(MAX_NODES)?;
-    let object = |node| machine.kfuncs.objects.at(node).map(|(start, _)| start);
-    let objects: Option<Vec<_>> = nodes.into_iter().map(object).collect();
-    store(machine, root, 0)?;
-    store(machine, root.wrapping_add(8), 0)?;
-    objects.ok_or_else(|| broken("a node is in no object"))
 }

@@ -8,7 +8,7 @@
 
 use super::super::fault::HelperProblem;
 use super::super::machine::Machine;
-use super::graph::{broken, load, store};
+use super::words::{broken, load, store};
 
 type Word = Result<u64, HelperProblem>;
 type Done = Result<(), HelperProblem>;

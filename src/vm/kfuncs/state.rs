@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::helpers::Mock;
 use super::held::Held;
-use super::object::Objects;
+use super::objects::Objects;
 
 /// What a machine keeps for kernel functions.
 #[derive(Default)]
@@ -36,6 +36,11 @@ impl State {
     /// Puts a function of the test in place of a kernel function's body.
     pub(in crate::vm) fn mock(&mut self, name: &str, body: Mock) {
         self.mocks.insert(name.into(), Arc::new(Mutex::new(body)));
+    }
+
+    /// Whether a test put a function in place of some body.
+    pub(in crate::vm) fn has_mocks(&self) -> bool {
+        !self.mocks.is_empty()
     }
 
     /// A program begins to run, in the middle of another one perhaps.

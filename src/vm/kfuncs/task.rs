@@ -74,10 +74,3 @@ pub(super) fn send_signal(call: &mut Call<'_>) -> Result {
     call.machine.output(Output::Signal(signal));
     Ok(0)
 }
-
-/// The file that a task executes, null for a thread of the kernel.
-pub(super) fn exe_file(call: &mut Call<'_>) -> Result {
-    let at = task(call, 1)?;
-    let file = field(call, at, "mm.exe_file");
-    acquire(call, file)
-}

@@ -4,11 +4,15 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::object::{Maker, New, allocate};
+use super::contents::{take_list, take_tree};
+use super::object::{New, allocate};
+use super::objects::Maker;
 use super::red_black::{Side, Tree};
 use super::*;
 use crate::btf::{FieldKind, SpecialField};
+use crate::spec::{MapType, ProgType, UpdateFlags};
 use crate::util::Errno;
+use crate::vm::events::Event;
 use crate::vm::helpers::testing::Bench;
 use crate::vm::inject::Injection;
 use crate::vm::memory::SharedBytes;
@@ -268,6 +272,33 @@ fn who_fails_on_purpose_leaves_what_the_kernel_leaves() {
     assert_eq!(bench.machine.unreleased().count(), 0);
 }
 
+#[test]
+fn entries_of_hash_maps_are_counted() {
+    let mut bench = Bench::new();
+    let (hash, _, map) = bench.map(MapType::Hash, 4, 8, 10);
+    let (array, ..) = bench.map(MapType::Array, 4, 8, 10);
+    for key in 0..3u32 {
+        map.write(&key.to_le_bytes(), &[0; 8], UpdateFlags::empty())
+            .unwrap();
+    }
+    assert_eq!(bench.kok("bpf_map_sum_elem_count", [hash]), 3);
+    assert_eq!(bench.kok("bpf_map_sum_elem_count", [array]), 0);
+    assert!(bench.kfunc("bpf_map_sum_elem_count", [7]).is_err());
+}
+
+#[test]
+fn packets_are_linear() {
+    let event = Event::packet(&[0; 60]);
+    let mut bench = Bench::on(ProgType::Xdp, &event);
+    let context = bench.context();
+    assert_eq!(bench.kok("bpf_xdp_pull_data", [context, 60]), 0);
+    let too_much = bench.kok("bpf_xdp_pull_data", [context, 61]);
+    assert_eq!(too_much, Errno::EINVAL.to_ret());
+    let hash = bench.kok("bpf_xdp_metadata_rx_hash", [context, 0, 0]);
+    assert_eq!(hash, Errno::EOPNOTSUPP.to_ret());
+    assert_eq!(bench.kok("bpf_rdonly_cast", [context, 7]), context);
+}
+
 /// What is asked of a list.
 #[derive(Debug, Clone, Copy)]
 enum Act {
@@ -329,7 +360,7 @@ proptest! {
             }
             prop_assert_eq!(bench.machine.unreleased().count(), 0);
         }
-        let objects = list::take_all(&bench.machine, head).unwrap();
+        let objects = take_list(&bench.machine, head).unwrap();
         prop_assert_eq!(VecDeque::from(objects), model);
     }
 
@@ -364,9 +395,9 @@ proptest! {
             prop_assert_eq!(tree.first().unwrap(), nodes.first().copied().unwrap_or(0));
             blackness(tree, tree.top().unwrap(), true);
         }
-        let objects = rbtree::take_all(&bench.machine, root).unwrap();
+        let objects = take_tree(&bench.machine, root).unwrap();
         prop_assert_eq!(objects.len(), model.len());
-        prop_assert_eq!(rbtree::take_all(&bench.machine, root).unwrap(), [0u64; 0]);
+        prop_assert_eq!(take_tree(&bench.machine, root).unwrap(), [0u64; 0]);
     }
 
     /// As Rust's own functions find it.

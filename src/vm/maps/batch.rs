@@ -87,6 +87,7 @@ const fn takes(map_type: MapType) -> bool {
         map_type,
         MapType::Queue
             | MapType::Stack
+            | MapType::StackTrace
             | MapType::Hash
             | MapType::PercpuHash
             | MapType::LruHash

@@ -289,9 +289,9 @@ fn check_limits(def: &MapDef) -> Result<(), Refusal> {
         ),
         MapType::StackTrace => check_stacks(def),
         MapType::Arena => check_arena(def),
-        MapType::Sockhash if def.key_size > SOCKHASH_KEY => refuse(
+        MapType::Sockhash if key > limits::STACK_SIZE as u64 => refuse(
             Errno::E2BIG,
-            format!("key_size is {key}, at most {SOCKHASH_KEY} allowed"),
+            format!("key_size is {key}, at most {} allowed", limits::STACK_SIZE),
         ),
         MapType::DevmapHash if def.max_entries > 1 << 31 => {
             refuse(Errno::EINVAL, "max_entries is above 2147483648")
@@ -306,9 +306,6 @@ fn check_limits(def: &MapDef) -> Result<(), Refusal> {
         _ => Ok(()),
     }
 }
-
-/// Bytes of a sockhash's key (`MAX_BPF_STACK`, `net/core/sock_map.c`).
-const SOCKHASH_KEY: u32 = limits::STACK_SIZE as u32;
 
 /// `stack_map_alloc`, `kernel/bpf/stackmap.c`.
 fn check_stacks(def: &MapDef) -> Result<(), Refusal> {

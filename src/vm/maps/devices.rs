@@ -28,7 +28,7 @@ enum Entries {
     /// By index; a value of zeros is none.
     Array(Values),
     /// By key.
-    Hash(Hash),
+    Hash(Box<Hash>),
 }
 
 /// The definition of the hash that a `DEVMAP_HASH` keeps its values in.
@@ -43,7 +43,7 @@ pub(super) fn by_key(def: &MapDef) -> MapDef {
 impl Devices {
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
         let entries = match def.map_type {
-            MapType::DevmapHash => Entries::Hash(Hash::new(&by_key(def), cpus)),
+            MapType::DevmapHash => Entries::Hash(Box::new(Hash::new(&by_key(def), cpus))),
             _ => Entries::Array(Values::array(
                 def.value_size,
                 def.max_entries as usize,

@@ -6,6 +6,11 @@
 //! the values of all CPUs at once. The trait's `lookup`, `update` and `delete` are
 //! the program's side; `read`, `write`, `remove` and `next_key`
 //! of `dyn Map` are user space's, with the rights that it has.
+//!
+//! Where user space names a task, a cgroup, a socket or a program by a file descriptor, a
+//! test does by the object's address or the program's handle, with a function of the
+//! kind's own: [`LocalStorage::set`], [`Sockets::set`], [`Devices::set`]. The system call
+//! answers there what the kernel answers to a descriptor that nobody has.
 
 mod arena;
 mod array;
@@ -141,7 +146,7 @@ pub trait Map: Send + Sync + fmt::Debug {
     }
 
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`, rights aside: use `take` of `dyn Map`, which
-    /// asks only kinds of hashes. With `lock` the value's lock is held meanwhile.
+    /// asks only hashes and stack traces. With `lock` the value's lock is held meanwhile.
     ///
     /// # Errors
     /// As of [`sys_lookup`](Self::sys_lookup).

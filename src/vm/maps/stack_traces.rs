@@ -162,16 +162,6 @@ impl StackTraces {
         value.resize(self.base.def().value_size as usize, 0);
         value
     }
-
-    /// Takes a stack out (`BPF_MAP_LOOKUP_AND_DELETE_ELEM`).
-    ///
-    /// # Errors
-    /// `ENOENT` where there is none.
-    pub fn take(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-        let id = Base::index(key)?;
-        let stack = self.lock().remove(&id).ok_or(Errno::ENOENT)?;
-        Ok(self.value(&stack))
-    }
 }
 
 impl Map for StackTraces {
@@ -188,6 +178,12 @@ impl Map for StackTraces {
         let buckets = self.lock();
         let stack = buckets.get(&id).ok_or(Errno::ENOENT)?;
         Ok(self.value(stack))
+    }
+
+    fn sys_lookup_and_delete(&self, key: &[u8], _lock: bool) -> Result<Vec<u8>, Errno> {
+        let id = Base::index(key)?;
+        let stack = self.lock().remove(&id).ok_or(Errno::ENOENT)?;
+        Ok(self.value(&stack))
     }
 
     fn sys_update(&self, _key: &[u8], _value: &[u8], _flags: UpdateFlags) -> Result<(), Errno> {

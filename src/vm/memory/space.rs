@@ -307,6 +307,7 @@ impl Space {
 
     /// Judges an access and does it to the bytes there; `otherwise` is wrong where it
     /// can't be done.
+    #[inline]
     fn reach<T>(
         &self,
         value: u64,
@@ -315,15 +316,33 @@ impl Space {
         otherwise: Problem,
         access: impl FnOnce(&SharedBytes, usize) -> Option<T>,
     ) -> Result<T, AccessFault> {
-        let done = match self.find(value, len, kind) {
-            Ok(place) => access(place.bytes, place.at).ok_or(otherwise),
-            Err(Problem::Nothing) => {
-                let found = self.kernel.find(value, len, kind);
-                found.and_then(|(block, at)| access(block.bytes(), at).ok_or(otherwise))
-            }
-            Err(problem) => Err(problem),
+        let problem = match self.find(value, len, kind) {
+            Ok(place) => match access(place.bytes, place.at) {
+                Some(done) => return Ok(done),
+                None => otherwise,
+            },
+            Err(Problem::Nothing) => match self.reach_kernel(value, len, kind, access) {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => otherwise,
+                Err(problem) => problem,
+            },
+            Err(problem) => problem,
         };
-        done.map_err(|problem| self.fault(value, len, kind, problem))
+        Err(self.fault(value, len, kind, problem))
+    }
+
+    /// The same to an object of the kernel, away from the way of all other accesses.
+    #[cold]
+    #[inline(never)]
+    fn reach_kernel<T>(
+        &self,
+        value: u64,
+        len: usize,
+        kind: AccessKind,
+        access: impl FnOnce(&SharedBytes, usize) -> Option<T>,
+    ) -> Result<Option<T>, Problem> {
+        let (block, at) = self.kernel.find(value, len, kind)?;
+        Ok(access(block.bytes(), at))
     }
 
     /// Finds the bytes of a region for an access of `len` bytes at `value`. Those of the

@@ -1,5 +1,9 @@
-//! Helpers of cgroup hooks: what the caller gets, and sysctls (`kernel/bpf/cgroup.c`).
+//! Helpers of cgroup hooks: what the caller gets, sysctls, binding a socket
+//! (`kernel/bpf/cgroup.c`).
 
+use std::net::SocketAddr;
+
+use super::socket::of_event;
 use crate::spec::limits::PAGE_SIZE;
 use crate::util::Errno;
 use crate::vm::events::{Kern, Sysctl};
@@ -7,6 +11,7 @@ use crate::vm::fault::HelperProblem;
 use crate::vm::helpers::call::{Call, Returned};
 use crate::vm::helpers::packet;
 use crate::vm::memory::AccessKind;
+use crate::vm::world::{AF_INET, AF_INET6};
 
 /// What a hook's caller gets: for socket options it is a field of the context.
 pub fn get_retval(call: &mut Call<'_>) -> Returned {
@@ -130,13 +135,9 @@ pub fn sysctl_set_new_value(call: &mut Call<'_>) -> Returned {
 
 /// `(context, address, its length)`: binds the socket that is about to connect.
 pub fn bind(call: &mut Call<'_>) -> Returned {
-    use std::net::SocketAddr;
-
-    use super::socket::of_event;
-    use crate::vm::world::{AF_INET, AF_INET6};
-
-    /// `sizeof(struct sockaddr_in)`, `SIN6_LEN_RFC2133`.
-    const LENGTHS: (usize, usize) = (16, 24);
+    // `sizeof(struct sockaddr_in)`, `SIN6_LEN_RFC2133`.
+    const INET: usize = 16;
+    const INET6: usize = 24;
     let size = call.size(3);
     let bytes = call.read(2, size)?;
     let Some(&[low, high]) = bytes.get(..2) else {
@@ -148,16 +149,8 @@ pub fn bind(call: &mut Call<'_>) -> Returned {
         .map_or(0, |port| u16::from_be_bytes(*port));
     let family = u32::from(u16::from_ne_bytes([low, high]));
     let address: SocketAddr = match family {
-        AF_INET | AF_INET6
-            if size
-                < if family == AF_INET {
-                    LENGTHS.0
-                } else {
-                    LENGTHS.1
-                } =>
-        {
-            return Ok(Errno::EINVAL.to_ret());
-        }
+        AF_INET if size < INET => return Ok(Errno::EINVAL.to_ret()),
+        AF_INET6 if size < INET6 => return Ok(Errno::EINVAL.to_ret()),
         AF_INET => {
             let four = <[u8; 4]>::try_from(part(4, 4)).unwrap_or_default();
             SocketAddr::new(four.into(), port)

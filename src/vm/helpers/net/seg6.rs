@@ -52,11 +52,7 @@ fn is_valid(header: &[u8], reduced: bool) -> bool {
     if (len + 1) * 8 != header.len() {
         return false;
     }
-    let fits = match reduced || left <= first {
-        true if reduced || left > first => first < len / 2 && left <= first + 1,
-        true => first < len / 2,
-        false => false,
-    };
+    let fits = (reduced || left <= first) && first < len / 2 && left <= first + 1;
     let mut at = SRH + (first + 1) * 16;
     if !fits || at > header.len() {
         return false;

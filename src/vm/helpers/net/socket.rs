@@ -197,14 +197,7 @@ pub fn sk_assign(call: &mut Call<'_>) -> Returned {
     if namespace.is_some() {
         return Ok(Errno::ENETUNREACH.to_ret());
     }
-    assign(call, Some(id))
-}
-
-fn assign(call: &mut Call<'_>, id: Option<SocketId>) -> Returned {
-    if let Some((current, _)) = call.machine.current_mut() {
-        current.placed.kern.socket = id;
-    }
-    call.machine.point_to_socket()?;
+    call.machine.assign_socket(Some(id))?;
     Ok(0)
 }
 
@@ -245,7 +238,7 @@ fn assign_looked_up(call: &mut Call<'_>) -> Returned {
     if is_set && flags & REPLACE == 0 {
         return Ok(Errno::EEXIST.to_ret());
     }
-    assign(call, chosen)?;
+    call.machine.assign_socket(chosen)?;
     // What a test run shows of the socket.
     let cookie = of_event(call, |socket| socket.cookie).unwrap_or(0);
     if let Some((block, at)) = packet::field(call, "cookie") {

@@ -174,6 +174,7 @@ fn errors_name_the_type_the_path_and_what_there_is() {
     assert!(set("head.numbers[3]", 1.into()).contains("index 3 is outside"));
     assert!(set("head.prio.x", 1.into()).contains("no struct or union"));
     assert!(set("items[0]", 1.into()).contains("lies beyond the end of struct holder"));
+    assert!(set("head[4294967295].prio", 1.into()).contains("lies beyond the end"));
     for path in ["head..x", "head.", "head[", "[x]"] {
         assert!(holder.get(path).is_err(), "{path}");
     }

@@ -114,7 +114,7 @@ fn a_packet_is_read_in_place_and_by_copy() {
 #[test]
 fn programs_that_only_read_packets_get_one_for_reading() {
     for (prog_type, read_only) in [(ProgType::SocketFilter, 1), (ProgType::SchedCls, 0)] {
-        let mut bench = Bench::on(prog_type, &Event::packet(&[7; 60]));
+        let mut bench = Bench::on(prog_type, &Event::packet([7; 60]));
         let (context, pointer) = (bench.context(), bench.memory(&[9; 16]));
         let on = &mut bench;
         assert_eq!(run(on, from_skb, [context, 0, pointer]), 0);
@@ -183,7 +183,7 @@ fn metadata_lies_in_front_of_the_packet() {
 
 #[test]
 fn a_string_for_a_fragmented_packet_goes_piece_by_piece() {
-    let mut bench = Bench::on(ProgType::Xdp, &Event::packet(&[7; 6000]));
+    let mut bench = Bench::on(ProgType::Xdp, &Event::packet([7; 6000]));
     let (context, pointer) = (bench.context(), bench.memory(&[9; 16]));
     let user = bench.machine.world.user_cstr(&"x".repeat(600));
     let (to, on) = (bench.memory(&[0; 602]), &mut bench);

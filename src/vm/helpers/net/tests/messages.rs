@@ -17,7 +17,7 @@ fn bytes_come_and_go() {
     assert_eq!((end - data, bench.bytes(data, 3)), (3, b"234".to_vec()));
     assert_eq!(message(&bench), b"0123456789");
     assert_eq!(bench.ok(id::msg_push_data, [context, 4, 2, 0]), 0);
-    assert_eq!(message(&bench), b"0123\0\0456789");
+    assert_eq!(message(&bench), b"0123\x00\x00456789");
     assert_eq!(bench.machine.space.load(context + 68, 4), Ok(12), "size");
     assert_eq!(bench.ok(id::msg_pop_data, [context, 0, 6, 0]), 0);
     assert_eq!(message(&bench), b"456789");

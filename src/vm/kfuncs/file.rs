@@ -1,0 +1,25 @@
+//! Files (`fs/bpf_fs_kfuncs.c`).
+
+use super::super::fault::HelperProblem;
+use super::super::helpers::{Call, kernel::d_path};
+use super::kernel::{acquire, field};
+use super::task::task;
+use crate::util::Errno;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// The file that a task executes, null for a thread of the kernel.
+pub(super) fn exe_file(call: &mut Call<'_>) -> Result {
+    let at = task(call, 1)?;
+    let file = field(call, at, "mm.exe_file");
+    acquire(call, file)
+}
+
+/// `(path, buffer, size)`: the path's name as `bpf_d_path` has it, which takes no buffer
+/// for an empty one.
+pub(super) fn path_d_path(call: &mut Call<'_>) -> Result {
+    match call.size(3) {
+        0 => Ok(Errno::EINVAL.to_ret()),
+        _ => d_path(call),
+    }
+}

@@ -1,0 +1,29 @@
+//! Sessions of probes: what a program at a function's entry leaves for itself at the
+//! return (`kernel/trace/bpf_trace.c`).
+
+use super::super::attach::Session;
+use super::super::fault::HelperProblem;
+use super::super::helpers::Call;
+
+type Result = std::result::Result<u64, HelperProblem>;
+
+/// The session of the program that runs now.
+fn session(call: &mut Call<'_>) -> std::result::Result<Session, HelperProblem> {
+    let session = call.machine.site().and_then(|site| site.session);
+    session.ok_or_else(|| {
+        HelperProblem::Other(
+            "the program is in no session: it has to be attached as kprobe.session or \
+             uprobe.session, and fired there"
+                .to_owned(),
+        )
+    })
+}
+
+pub(super) fn is_return(call: &mut Call<'_>) -> Result {
+    Ok(session(call)?.is_return.into())
+}
+
+/// The address of 8 bytes that are zero at the entry.
+pub(super) fn cookie(call: &mut Call<'_>) -> Result {
+    Ok(session(call)?.cookie)
+}
