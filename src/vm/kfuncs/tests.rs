@@ -288,7 +288,7 @@ fn entries_of_hash_maps_are_counted() {
 
 #[test]
 fn packets_are_linear() {
-    let event = Event::packet(&[0; 60]);
+    let event = Event::packet([0; 60]);
     let mut bench = Bench::on(ProgType::Xdp, &event);
     let context = bench.context();
     assert_eq!(bench.kok("bpf_xdp_pull_data", [context, 60]), 0);
