@@ -38,7 +38,7 @@ impl Vm {
                     program.section
                 ),
             }),
-            Some(point) => self.event_at(&aimed, &point),
+            Some(point) => self.event_at(program, &point),
         }
     }
 

@@ -345,8 +345,7 @@ impl fmt::Display for Support {
         }
         writeln!(
             f,
-            "\n{} programs: {} with all they need, {} with mocks, {} need something unknown",
-            self.programs.len(),
+            "\nprograms: {} with all they need, {} with mocks, {} need something unknown",
             self.count(State::Implemented),
             self.count(State::Mockable),
             self.count(State::Unknown),
