@@ -339,7 +339,7 @@ impl Btf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Array, Builder, Encoding};
+    use super::super::{Array, Builder, Encoding, Linkage, Variable};
     use super::*;
 
     fn member(name: &str, ty: TypeId, bit_offset: u32) -> Member<'_> {
@@ -410,6 +410,28 @@ mod tests {
         assert_eq!(
             btf.type_name(btf.field(root, "grid").unwrap().ty),
             "struct point[2][2]"
+        );
+    }
+
+    #[test]
+    fn a_section_is_entered_by_its_variables() {
+        let mut b = Builder::new();
+        let int = b.int("int", 4, Encoding::Signed);
+        let three = b.array(Array {
+            element: int,
+            index: int,
+            len: 3,
+        });
+        let place = |ty, offset, size| Variable { ty, offset, size };
+        let first = b.variable("first", int, Linkage::Static);
+        let rest = b.variable("rest", three, Linkage::Global);
+        let data = b.section(".data", 16, &[place(first, 0, 4), place(rest, 4, 12)]);
+        let btf = b.build().unwrap();
+        let found = btf.field(data, "rest[2]").unwrap();
+        assert_eq!((found.bit_offset, found.bit_size, found.ty), (96, 32, int));
+        assert_eq!(
+            btf.field(data, "last").unwrap_err().to_string(),
+            "`last`: .data has no member `last`; it has first, rest"
         );
     }
 
