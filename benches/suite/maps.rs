@@ -19,6 +19,10 @@ pub const OPERATIONS: u32 = 256;
 /// Entries of the maps in which keys are looked up.
 pub const ENTRIES: u32 = 10_000;
 
+/// Runs between which a ring buffer is emptied: 4096 records, which stay in the caches, as
+/// those of somebody do who reads them.
+const CHUNK: u32 = 16;
+
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -184,8 +188,7 @@ impl Loops for Ours {
         let mut elapsed = Duration::ZERO;
         let mut left = times;
         while left > 0 {
-            // As many as leave room in the ring.
-            let some = left.min(512);
+            let some = left.min(CHUNK);
             left -= some;
             let start = Instant::now();
             for _ in 0..some {
@@ -249,7 +252,7 @@ impl Loops for Kernel {
         let mut elapsed = Duration::ZERO;
         let mut left = times;
         while left > 0 {
-            let some = left.min(512);
+            let some = left.min(CHUNK);
             left -= some;
             let mut run = TestRun::packet(&[0; 64]);
             run.repeat = some;

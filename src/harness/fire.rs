@@ -11,7 +11,7 @@ use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::{Checked, Finished, Image, Watch};
 use crate::spec::context::Arch;
-use crate::spec::{ProgType, limits};
+use crate::spec::limits;
 use crate::vm::events::{Event, EventError, Layout};
 use crate::vm::{Fire, Machine, Outcome, ProgramHandle, Run};
 
@@ -48,14 +48,8 @@ impl Vm {
 
     /// The record of a tracepoint as the first program on it declares it.
     fn declared_record(&self, name: &str) -> Option<Layout> {
-        let mut meant = self.programs().filter(|program| {
-            program.prog_type == ProgType::Tracepoint
-                && program.attach_target.as_deref() == Some(name)
-        });
-        meant.find_map(|program| {
-            let main = program.func_info.iter().find(|info| info.insn_off == 0)?;
-            Layout::of_program_context(program.btf.as_ref()?, main.ty, name)
-        })
+        self.programs()
+            .find_map(|program| Layout::declared_by(program, name))
     }
 
     /// A firing of a raw tracepoint, for `raw_tp` and `tp_btf` programs. Arguments

@@ -38,7 +38,7 @@ impl Vm {
                     program.section
                 ),
             }),
-            Some(point) => self.event_at(&aimed, &point),
+            Some(point) => self.event_at(program, &point),
         }
     }
 
@@ -46,7 +46,10 @@ impl Vm {
     fn event_at(&self, program: &Program, point: &AttachPoint) -> Result<Event> {
         let target = point.target.as_deref().unwrap_or_default();
         Ok(match point.hook.rule().fires {
-            Fires::Tracepoint => self.tracepoint(target)?,
+            Fires::Tracepoint => self.tracepoint(target).or_else(|error| {
+                let declared = Layout::declared_by(program, target);
+                declared.map(Event::tracepoint).ok_or(error)
+            })?,
             Fires::RawTracepoint => self.raw_tracepoint(target)?,
             Fires::KernelEntry if point.hook == Hook::Ksyscall => self.ksyscall(target),
             Fires::KernelEntry => self.kprobe(target),

@@ -18,6 +18,7 @@ use crate::verifier::{Options, verify};
 use crate::vm::World;
 use crate::vm::events::{EventError, EventKind};
 use crate::vm::helpers::body;
+use crate::vm::kfuncs::{self, Callee};
 use crate::vm::maps;
 
 /// How much of something is there.
@@ -195,8 +196,8 @@ impl Collected {
                     let (name, found) = helper(id);
                     need(&mut self.helpers, name, found);
                 }
-                Ok(Insn::Call(CallTarget::Kfunc { id, .. })) => {
-                    let (name, found) = kfunc(program, id);
+                Ok(Insn::Call(CallTarget::Kfunc { id, fd_index })) => {
+                    let (name, found) = kfunc(program, id, fd_index);
                     need(&mut self.kfuncs, name, found);
                 }
                 Ok(Insn::LoadPseudo {
@@ -273,21 +274,35 @@ fn helper(id: HelperId) -> (String, Found) {
 }
 
 /// A kernel function by its id in the BTF that the program was relocated for.
-fn kfunc(program: &Program, id: TypeId) -> (String, Found) {
-    let btf = program.kernel_btf.as_ref();
-    let name = btf.and_then(|btf| Some(btf.get(id)?.name().to_owned()));
-    let Some(name) = name else {
-        let note = "no kernel's BTF has a function of this id".to_owned();
+fn kfunc(program: &Program, id: TypeId, fd_index: i16) -> (String, Found) {
+    let Some(callee) = Callee::of(program, id, fd_index) else {
+        let note = "no BTF of the program names this function; `--btf own` finds it by its \
+                    declaration"
+            .to_owned();
         return (format!("BTF id {id}"), (State::Unknown, Some(note)));
     };
-    (name, (State::Unknown, None))
+    let name = callee.name().to_string();
+    let mock = Some(format!("vm.mock_kfunc(\"{name}\", |call| …)"));
+    let found = match callee.id() {
+        Some(id) if kfuncs::body(id).is_some() => (State::Implemented, None),
+        // A function that the table does not name, of a module perhaps, is mocked by name, too.
+        _ => (State::Mockable, mock),
+    };
+    (name, found)
 }
 
 /// Whether a map of this definition can be made.
 fn map(def: &MapDef) -> Found {
     match maps::create(def, World::default().cpus()) {
         Ok(_) => (State::Implemented, Some(def.map_type.to_string())),
-        Err(error) => (State::Mockable, Some(error.to_string())),
+        // Tools size some maps when they load them.
+        Err(error) => {
+            let note = format!(
+                "{error}; set it before loading: `object.map_mut(\"{}\")`",
+                def.name
+            );
+            (State::Mockable, Some(note))
+        }
     }
 }
 
@@ -330,8 +345,7 @@ impl fmt::Display for Support {
         }
         writeln!(
             f,
-            "\n{} programs: {} with all they need, {} with mocks, {} need something unknown",
-            self.programs.len(),
+            "\nprograms: {} with all they need, {} with mocks, {} need something unknown",
             self.count(State::Implemented),
             self.count(State::Mockable),
             self.count(State::Unknown),

@@ -45,7 +45,7 @@ pub enum EventError {
         problem: String,
     },
     /// Nothing says how this event's record is laid out.
-    #[error("no layout for tracepoint {event}: {}", .tried.join("; "))]
+    #[error("no layout for {event}: {}", .tried.join("; "))]
     NoLayout {
         /// `group/name`.
         event: String,

@@ -13,6 +13,8 @@ use super::error::EventError;
 use super::layout::{Layout, Source};
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Encoding, Kind, Type};
+use crate::program::Program;
+use crate::spec::ProgType;
 use crate::spec::limits::{MAX_FUNC_ARGS, MAX_TRACE_SIZE};
 use crate::util::TypeId;
 
@@ -98,15 +100,23 @@ impl Layout {
         }
     }
 
-    /// The record of tracepoint `name` (`group/name`) as a program declares it: the
-    /// struct that the parameter of its function `function` points to. That is all
-    /// there is to go by where no BTF of a kernel has the tracepoint; it has the fields
-    /// that the program's author wanted.
+    /// The record of tracepoint `name` (`group/name`) as a program on it declares it: the
+    /// struct that its parameter points to. That is all there is to go by where no BTF of
+    /// a kernel has the tracepoint; it has the fields that the program's author wanted.
     ///
-    /// `None` where the function takes no pointer to a struct (`void *ctx`), or its
-    /// struct is larger than a record can be.
+    /// `None` where the program is for another place or takes no pointer to a struct
+    /// (`void *ctx`), or its struct is larger than a record can be.
     #[must_use]
-    pub fn of_program_context(btf: &Btf, function: TypeId, name: &str) -> Option<Self> {
+    pub fn declared_by(program: &Program, name: &str) -> Option<Self> {
+        let is_there = program.prog_type == ProgType::Tracepoint
+            && program.attach_target.as_deref() == Some(name);
+        let btf = program.btf.as_ref().filter(|_| is_there)?;
+        let main = program.func_info.iter().find(|info| info.insn_off == 0)?;
+        Self::of_parameter(btf, main.ty, name)
+    }
+
+    /// The struct that the first parameter of a function points to.
+    fn of_parameter(btf: &Btf, function: TypeId, name: &str) -> Option<Self> {
         let proto = prototype(btf.get(function)?)?;
         let pointer = btf.resolve(proto.params().next()?.ty).ok()?;
         let pointer = (pointer.kind() == Kind::Ptr).then_some(pointer)?;
@@ -585,7 +595,7 @@ mod tests {
         assert_eq!(class_of(&btf, "renamed"), a, "by types alone");
         assert_eq!(
             class_of(&btf, "nothing").unwrap_err(),
-            "no layout for tracepoint g/nothing: no struct trace_event_raw_nothing in BTF; \
+            "no layout for g/nothing: no struct trace_event_raw_nothing in BTF; \
              no function __probestub_nothing or __traceiter_nothing in BTF; \
              give its tracefs format file, or declare it"
         );
@@ -701,12 +711,12 @@ mod tests {
         let none = b.prototype(int, &[]);
         let none = b.function("none", none, Linkage::Global);
         let btf = b.build().unwrap();
-        let layout = Layout::of_program_context(&btf, typed, "app/e").unwrap();
+        let layout = Layout::of_parameter(&btf, typed, "app/e").unwrap();
         assert_eq!((layout.offset("vec"), layout.size), (Some(8), 16));
         assert_eq!(layout.name, "app/e");
         assert_eq!(layout.source, Source::Btf("my_record".to_owned()));
         for other in [of_huge, untyped, none, int, TypeId(99)] {
-            assert_eq!(Layout::of_program_context(&btf, other, "app/e"), None);
+            assert_eq!(Layout::of_parameter(&btf, other, "app/e"), None);
         }
     }
 

@@ -9,7 +9,7 @@ use super::super::kernel::KernelObject;
 use super::super::maps::{Kind, Map, Record, RingBuf};
 use super::super::memory::AccessKind;
 use super::super::outcome::Output;
-use super::call::{Bytes, Call, unfit};
+use super::call::{Call, unfit};
 use crate::spec::{
     CTXLEN_MASK, CURRENT_CPU, ContextKind, INDEX_MASK, RingbufFlags, RingbufQuery, limits,
 };
@@ -55,14 +55,13 @@ pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
     };
     let len = call.arg(3);
     let size = usize::try_from(len).unwrap_or(usize::MAX);
-    let mut data = Bytes::new();
-    call.read_into(2, size, &mut data)?;
+    let data = call.read_vec(2, size)?;
     let Some(record) = ring.reserve(len) else {
         return Ok(lost(call, handle, Errno::EAGAIN));
     };
     ring.area().write(record.at, &data);
     ring.commit(record, flags, false);
-    let (map, data) = (call.machine.map_name(handle), data.into_vec());
+    let map = call.machine.map_name(handle);
     call.machine.output(Output::RingBuf { map, data });
     Ok(0)
 }
@@ -185,7 +184,7 @@ fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>
         return Err(unfit(2, &*map));
     };
     let flags = call.arg(3);
-    let mut data = call.read(4, size_of_data(call))?.into_vec();
+    let mut data = call.read_vec(4, size_of_data(call))?;
     if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
