@@ -96,7 +96,10 @@ fn every_way_to_stop_says_what_happened() {
         ("r0 = 0", "execution leaves the program, for instruction 1"),
         ("call pc-1\nexit", "more than 8 nested calls"),
         ("call 300\nexit", "Linux 6.18 has helpers 1 to 211 only"),
-        ("call bpf_ima_inode_hash\nexit", "vm.mock_helper(\"ima_inode_hash\""),
+        (
+            "call bpf_ima_inode_hash\nexit",
+            "vm.mock_helper(\"ima_inode_hash\"",
+        ),
     ] {
         let message = fault(text, &[]).kind.to_string();
         assert!(message.contains(expected), "{text}: {message}");
