@@ -111,10 +111,15 @@ fn step(path: &str, first: bool) -> Option<(Step<'_>, &str)> {
     (!name.is_empty()).then_some((Step::Name(name), rest))
 }
 
+/// Whether a type of this kind has parts with names: a section has its variables.
+const fn has_names(kind: Kind) -> bool {
+    kind.is_composite() || matches!(kind, Kind::Datasec)
+}
+
 impl Btf {
     /// The field that a C path names in an object of type `root`. Members of
-    /// anonymous structs and unions are found as in C; an empty path is the object
-    /// itself.
+    /// anonymous structs and unions are found as in C; in a section the first name is a
+    /// variable's; an empty path is the object itself.
     ///
     /// # Errors
     /// [`PathError`], which names the path and what is wrong with it.
@@ -145,7 +150,7 @@ impl Btf {
                 wanted,
             };
             field = match step {
-                Step::Name(_) if !ty.kind().is_composite() => return Err(wrong("struct or union")),
+                Step::Name(_) if !has_names(ty.kind()) => return Err(wrong("struct or union")),
                 Step::Name(name) => {
                     let found = self.member(ty.id(), name).map_err(layout)?;
                     let found = found.ok_or_else(|| self.no_member(path, ty, name))?;
@@ -182,11 +187,16 @@ impl Btf {
         Ok(field)
     }
 
-    /// The member of this name of a struct or union, or of the anonymous ones in it.
+    /// The member of this name of a struct or union, or of the anonymous ones in it; the
+    /// variable of a section.
     ///
     /// # Errors
     /// [`LayoutError`] when the member's type has no size.
     pub fn member(&self, within: TypeId, name: &str) -> Result<Option<Field>, LayoutError> {
+        let ty = self.resolve(within)?;
+        if ty.kind() == Kind::Datasec {
+            return self.variable(ty, name);
+        }
         let Some((member, base)) = self.search(within, name, &mut FxHashSet::default(), 0)? else {
             return Ok(None);
         };
@@ -199,6 +209,24 @@ impl Btf {
             bit_size,
             ty: member.ty,
             is_bitfield: member.bitfield.is_some(),
+        }))
+    }
+
+    /// The variable of this name in a section.
+    fn variable(&self, section: Type<'_>, name: &str) -> Result<Option<Field>, LayoutError> {
+        let places = section.variables();
+        let mut named = places.filter_map(|place| {
+            let variable = self.get(place.ty)?;
+            (variable.name() == name).then_some((place.offset, variable.target_id()?))
+        });
+        let Some((offset, ty)) = named.next() else {
+            return Ok(None);
+        };
+        Ok(Some(Field {
+            bit_offset: u64::from(offset) * 8,
+            bit_size: u64::from(self.size_of(ty)?) * 8,
+            ty,
+            is_bitfield: false,
         }))
     }
 
@@ -233,8 +261,10 @@ impl Btf {
 
     fn no_member(&self, path: &str, ty: Type<'_>, name: &str) -> PathError {
         let names = || {
+            let variables = ty.variables().filter_map(|place| self.get(place.ty));
             ty.members()
                 .map(|member| member.name)
+                .chain(variables.map(|variable| variable.name()))
                 .filter(|name| !name.is_empty())
         };
         let mut listed: Vec<_> = names().take(LISTED).collect();
