@@ -5,12 +5,7 @@
 #[path = "kernel/here.rs"]
 mod here;
 
-use std::sync::Arc;
-
-use bpflab::compare::{Answer, Engine, Ours, Subject};
-use bpflab::harness::EngineKind;
 use bpflab::object::Target;
-use bpflab::program::Program;
 use bpflab::spec::ProgType;
 use bpflab::vm::events::Event;
 use bpflab::{Error, Object, Vm};
@@ -76,19 +71,24 @@ fn programs_return_what_they_should() {
     }
 }
 
-/// The answer of an engine, without the maps that hold addresses or locks.
-fn ask(engine: &mut dyn Engine, program: &Arc<Program>) -> Answer {
-    let subject = Subject::new(program.clone(), event(program.prog_type));
-    let mut answer = engine.run(&subject).unwrap();
-    answer.maps.retain(|map| map.name.ends_with(".bss"));
-    assert_eq!(answer.maps.len(), 1);
-    answer
-}
-
 #[test]
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 fn the_running_kernel_says_the_same() {
-    use bpflab::compare::Kernel;
+    use std::sync::Arc;
+
+    use bpflab::compare::{Answer, Engine, Kernel, Ours, Subject};
+    use bpflab::harness::EngineKind;
+    use bpflab::program::Program;
+
+    /// The answer of an engine, without the maps that hold addresses or locks.
+    fn ask(engine: &mut dyn Engine, program: &Arc<Program>) -> Answer {
+        let subject = Subject::new(program.clone(), event(program.prog_type));
+        let mut answer = engine.run(&subject).unwrap();
+        answer.maps.retain(|map| map.name.ends_with(".bss"));
+        assert_eq!(answer.maps.len(), 1);
+        answer
+    }
+
     if here::kernel().is_none() {
         return;
     }

@@ -226,7 +226,7 @@ fn a_sysctl_is_written_differently() {
         .unwrap()
         .with(|kern| kern.sysctl = Some(sysctl));
     let outcome = run(&program, &event, |_| {});
-    let sysctl = outcome.kern.sysctl.unwrap();
+    let sysctl = outcome.kern.sysctl.as_ref().unwrap();
     assert_eq!(sysctl.replaced.as_deref(), Some(&b"600"[..]));
 }
 

@@ -12,7 +12,8 @@ use super::outcome::{Nested, Outcome};
 
 /// What belongs to a program in whose middle another one runs.
 pub struct Suspended {
-    run: OfRun,
+    /// Apart, as nearly no run has another around it.
+    run: Box<OfRun>,
     nested: Vec<Nested>,
 }
 
@@ -21,14 +22,14 @@ impl Machine {
     pub fn suspend(&mut self) -> Option<Suspended> {
         self.current()?;
         Some(Suspended {
-            run: self.take_run(),
+            run: Box::new(self.take_run()),
             nested: std::mem::take(&mut self.nesting.nested),
         })
     }
 
     /// Goes on with it.
     pub fn resume(&mut self, suspended: Suspended) {
-        self.put_run(suspended.run);
+        self.put_run(*suspended.run);
         self.nesting.nested = suspended.nested;
     }
 

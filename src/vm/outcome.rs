@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::attach::{Level, MissedWhy};
 use super::events::Event;
-use super::events::Kern;
+use super::events::KernSide;
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
@@ -44,7 +44,7 @@ pub struct Outcome {
     /// What the context is, where it has fields of its own names.
     pub context_kind: Option<ContextKind>,
     /// The kernel's side of the context afterwards: a sysctl's new value, a tunnel.
-    pub kern: Kern,
+    pub kern: KernSide,
     /// Uses of map elements that had been deleted: allowed by the kernel,
     /// suspicious to a test. At most 16 are kept.
     pub stale: Vec<Pointer>,

@@ -26,6 +26,6 @@ impl Probed {
 
     /// Takes those that there are.
     pub fn take(&mut self) -> Vec<Fault> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context;
 use super::error::{EventError, ValueProblem};
 use super::extras::{self, Extras, Iteration};
-use super::kern::Kern;
+use super::kern::{Kern, KernSide};
 use super::layout::Layout;
 use super::packet;
 use super::record::Values;
@@ -79,7 +79,7 @@ pub struct Event {
     pub(super) name: String,
     pub(super) kind: EventKind,
     pub(super) body: Body,
-    pub(super) kern: Kern,
+    pub(super) kern: KernSide,
     /// What few events have.
     pub(super) extras: Option<Box<Extras>>,
 }
@@ -154,7 +154,7 @@ impl Event {
                 values,
                 data: None,
             },
-            kern: Kern::default(),
+            kern: KernSide::default(),
             extras: None,
         }
     }
@@ -218,7 +218,7 @@ impl Event {
                 meta: Vec::new(),
                 set: Vec::new(),
             },
-            kern: Kern::default(),
+            kern: KernSide::default(),
             extras: None,
         }
     }
@@ -261,7 +261,7 @@ impl Event {
             name: "bytes".to_owned(),
             kind: EventKind::Bytes,
             body: Body::Bytes(bytes.into()),
-            kern: Kern::default(),
+            kern: KernSide::default(),
             extras: None,
         }
     }
@@ -413,7 +413,7 @@ impl Event {
 
     /// What the kernel knows beside the context.
     #[must_use]
-    pub const fn kern(&self) -> &Kern {
+    pub fn kern(&self) -> &Kern {
         &self.kern
     }
 

@@ -2,6 +2,7 @@
 //! and their like hold beside the fields that programs see. Helpers read and change it.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 
 use crate::vm::world::SocketId;
 
@@ -9,7 +10,7 @@ use crate::vm::world::SocketId;
 ///
 /// A test sets it before the event fires ([`Event::with`](super::Event::with)) and reads
 /// it afterwards ([`Outcome::kern`](crate::vm::Outcome::kern)).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kern {
     /// The socket that the event is about: `sk` of the context. Without one, types whose
     /// context always has a socket get one made up from their fields.
@@ -47,6 +48,61 @@ pub struct Kern {
     /// What is known of an IPv6 packet's segment routing header.
     pub segments: Segments,
 }
+
+impl Kern {
+    /// Nothing but the context.
+    const NOTHING: Self = Self {
+        socket: None,
+        checksum: Checksum::None,
+        tunnel: None,
+        xfrm: Vec::new(),
+        realm: 0,
+        at_ingress: false,
+        retval: 0,
+        sysctl: None,
+        syn: Vec::new(),
+        option_room: 0,
+        apply_bytes: 0,
+        cork_bytes: 0,
+        bound: None,
+        segments: Segments::Unseen,
+    };
+}
+
+impl Default for Kern {
+    fn default() -> Self {
+        Self::NOTHING
+    }
+}
+
+/// A [`Kern`] that takes no memory until someone writes to it: most events have none, and
+/// millions of them are placed.
+#[derive(Debug, Clone, Default)]
+pub struct KernSide(Option<Box<Kern>>);
+
+impl Deref for KernSide {
+    type Target = Kern;
+
+    fn deref(&self) -> &Kern {
+        static NOTHING: Kern = Kern::NOTHING;
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for KernSide {
+    fn deref_mut(&mut self) -> &mut Kern {
+        self.0.get_or_insert_default()
+    }
+}
+
+/// One that was never written to is one that holds nothing.
+impl PartialEq for KernSide {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for KernSide {}
 
 /// What the kernel knows of a packet's checksum (`skb->ip_summed`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -62,7 +62,7 @@ pub use error::{EventError, TextError, ValueProblem};
 pub(super) use error::{listed, nearest_first};
 pub use event::{Common, Event, EventKind};
 pub use extras::Iteration;
-pub use kern::{Checksum, Headers, Kern, Segments, Sysctl, Tunnel, XfrmState};
+pub use kern::{Checksum, Headers, Kern, KernSide, Segments, Sysctl, Tunnel, XfrmState};
 pub use layout::{HIDDEN, Layout, Source};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
 pub use placed::{Placed, PlacedPacket};

@@ -7,7 +7,7 @@ use super::behind::{self, Regions};
 use super::context;
 use super::error::EventError;
 use super::event::{Body, Event, EventKind};
-use super::kern::{Headers, Kern};
+use super::kern::{Headers, KernSide};
 use super::layout::{Layout, Source};
 use super::packet::{self, Prepared};
 use super::placed::{Placed, PlacedPacket};
@@ -137,7 +137,7 @@ struct Parts {
     packet: Option<(Prepared, Window)>,
     /// Offset of the pointer, name, bytes.
     others: Vec<(u32, &'static str, Vec<u8>)>,
-    socket: Option<Socket>,
+    socket: Option<Box<Socket>>,
 }
 
 impl Parts {
@@ -157,7 +157,8 @@ impl Parts {
         values: &Values,
         data: Option<&[u8]>,
     ) -> Self {
-        let packet = data.zip(Window::of(layout)).map(|(data, window)| {
+        let window = data.and_then(|_| Window::of(layout));
+        let packet = data.zip(window).map(|(data, window)| {
             let prepared = Prepared {
                 block: data.to_vec(),
                 end: data.len(),
@@ -171,14 +172,11 @@ impl Parts {
             (prepared, window)
         });
         let context = values.context(layout);
-        let socket = socket::made_up(prog_type, layout, &context);
-        let field = layout
-            .offset("sk")
-            .filter(|_| layout.source == Source::Context);
+        let socket = socket::made_up(prog_type, layout, &context).map(Box::new);
         let others = socket
             .iter()
-            .zip(field)
-            .map(|(socket, offset)| (offset, "sk", socket.sock_bytes()));
+            .filter(|_| layout.source == Source::Context)
+            .filter_map(|socket| Some((layout.offset("sk")?, "sk", socket.sock_bytes())));
         Self {
             packet,
             others: others.collect(),
@@ -217,7 +215,7 @@ impl Parts {
             others.push((offset, "flow_keys", keys));
         }
         let context = values.context(&layout);
-        let socket = socket::made_up(prog_type, &layout, &context);
+        let socket = socket::made_up(prog_type, &layout, &context).map(Box::new);
         if let (Some(socket), Some(offset)) = (&socket, layout.offset("sk")) {
             others.push((offset, "sk", socket.sock_bytes()));
         }
@@ -230,7 +228,7 @@ impl Parts {
         })
     }
 
-    fn insert(self, prog_type: ProgType, space: &mut Space) -> Result<Placed, EventError> {
+    fn insert(mut self, prog_type: ProgType, space: &mut Space) -> Result<Placed, EventError> {
         let info = prog_type.info();
         let bytes = Arc::new(SharedBytes::from_bytes(&self.context));
         let region = Region::bytes("context", bytes)
@@ -244,8 +242,8 @@ impl Parts {
             packet: None,
             site: Site::default(),
             others: Regions::new(),
-            kern: Kern::default(),
-            socket: self.socket.clone().map(Box::new),
+            kern: KernSide::default(),
+            socket: self.socket.take(),
         };
         let filled = self.fill(info.packet, &mut placed, space);
         if let Err(error) = filled {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::behind::Regions;
 use super::checksum;
-use super::kern::{Checksum, Headers, Kern};
+use super::kern::{Checksum, Headers, KernSide};
 use super::window::{PacketRange, Window};
 use crate::spec::PacketAccess;
 use crate::vm::attach::Site;
@@ -26,7 +26,7 @@ pub struct Placed {
     /// Regions behind other pointers of the context: a socket, the flow's keys.
     pub(super) others: Regions,
     /// The kernel's side of the context.
-    pub kern: Kern,
+    pub kern: KernSide,
     /// The socket of this event alone, where the world's [`Kern::socket`] is not meant.
     pub socket: Option<Box<Socket>>,
 }

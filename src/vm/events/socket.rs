@@ -14,8 +14,7 @@ pub(super) fn made_up(prog_type: ProgType, layout: &Layout, context: &[u8]) -> O
     const STREAM: u32 = 1;
     const DATAGRAM: u32 = 2;
     const ESTABLISHED: u32 = 1;
-    let mut socket = Socket::made_up();
-    (socket.kind, socket.protocol) = match prog_type.info().context {
+    let (kind, protocol) = match prog_type.info().context {
         // As in BPF_PROG_TEST_RUN: closed and of no protocol.
         ContextKind::SkBuff if prog_type != ProgType::SkSkb => (0, 0),
         ContextKind::SkReuseport => (DATAGRAM, UDP),
@@ -27,6 +26,8 @@ pub(super) fn made_up(prog_type: ProgType, layout: &Layout, context: &[u8]) -> O
         | ContextKind::CgroupSockopt => (STREAM, TCP),
         _ => return None,
     };
+    let mut socket = Socket::made_up();
+    (socket.kind, socket.protocol) = (kind, protocol);
     let fields = Fields { layout, context };
     let given = |name: &str| fields.number(name).filter(|number| *number != 0);
     socket.family = given("family").unwrap_or(match socket.protocol {

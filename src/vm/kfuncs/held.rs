@@ -44,6 +44,15 @@ pub struct Held {
 }
 
 impl Held {
+    /// Whether it has to give nothing back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.references.is_empty()
+            && self.iterators.is_empty()
+            && self.interrupts.is_empty()
+            && self.rcu == 0
+            && self.preempt == 0
+    }
+
     /// Notes a reference.
     pub(super) fn acquire(&mut self, object: u64) {
         self.references.push(object);

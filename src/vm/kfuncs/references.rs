@@ -71,7 +71,9 @@ impl Machine {
     /// The program has ended: nothing is held any more. What it had references to, loses
     /// them.
     pub(in crate::vm) fn forget_held(&mut self) {
-        let held = self.kfuncs.end();
+        let Some(held) = self.kfuncs.end() else {
+            return;
+        };
         for object in held.references {
             // It is gone already, or was never ours.
             let _ = drop_object(self, object);

@@ -15,8 +15,8 @@ pub(in crate::vm) struct State {
     pub(super) mocks: FxHashMap<Arc<str>, Arc<Mutex<Mock>>>,
     /// What the program that runs now holds.
     pub(super) held: Held,
-    /// What those hold in whose middle it runs.
-    outer: Vec<Held>,
+    /// What those hold in whose middle it runs, if anything.
+    outer: Vec<Option<Box<Held>>>,
     /// What programs on all CPUs allocated.
     pub(super) objects: Objects,
     /// The CPU that `bpf_cpumask_any_distribute` gave last.
@@ -45,12 +45,18 @@ impl State {
 
     /// A program begins to run, in the middle of another one perhaps.
     pub(in crate::vm) fn begin(&mut self) {
-        self.outer.push(std::mem::take(&mut self.held));
+        let holds = !self.held.is_empty();
+        let outer = holds.then(|| Box::new(std::mem::take(&mut self.held)));
+        self.outer.push(outer);
     }
 
-    /// It has ended; what it held.
-    pub(in crate::vm) fn end(&mut self) -> Held {
-        let outer = self.outer.pop().unwrap_or_default();
-        std::mem::replace(&mut self.held, outer)
+    /// It has ended; what it held, if anything.
+    pub(in crate::vm) fn end(&mut self) -> Option<Held> {
+        let outer = self.outer.pop().flatten();
+        if outer.is_none() && self.held.is_empty() {
+            return None;
+        }
+        let outer = outer.map_or_else(Held::default, |outer| *outer);
+        Some(std::mem::replace(&mut self.held, outer))
     }
 }

@@ -43,7 +43,7 @@ fn kern<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Kern, HelperProblem> {
     let current = call.machine.current_mut();
     let current = current.filter(|(current, _)| current.placed.r1() == context);
     current
-        .map(|(current, _)| &mut current.placed.kern)
+        .map(|(current, _)| &mut *current.placed.kern)
         .ok_or(wrong)
 }
 

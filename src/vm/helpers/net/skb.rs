@@ -74,7 +74,7 @@ impl<'a> Skb<'a> {
     }
 
     /// What the kernel knows beside the context.
-    pub const fn kern(&mut self) -> &mut Kern {
+    pub fn kern(&mut self) -> &mut Kern {
         &mut self.placed.kern
     }
 
@@ -214,7 +214,7 @@ impl<'a> Skb<'a> {
     }
 
     /// Forgets that its checksum was found right (`__skb_reset_checksum_unnecessary`).
-    pub const fn reset_unnecessary(&mut self) {
+    pub fn reset_unnecessary(&mut self) {
         if let Checksum::Unnecessary { .. } = self.placed.kern.checksum {
             self.placed.kern.checksum = Checksum::None;
         }
