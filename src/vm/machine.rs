@@ -12,6 +12,7 @@ use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
 use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
+use super::given::{Destination, Given};
 use super::handle::MapHandle;
 use super::helpers::Mock;
 use super::inject::Injections;
@@ -62,7 +63,7 @@ pub struct Machine {
     pub(super) kfuncs: KfuncState,
     /// What `bpf_get_current_task` returns, once it was asked for.
     task: Option<Address>,
-    outputs: Vec<Output>,
+    pub(super) given: Given,
     current: Option<Current>,
     pub(super) sockets: Sockets,
     /// Attached programs that are active, and events in the middle of runs.
@@ -109,7 +110,7 @@ pub(super) struct OfRun {
     current: Option<Current>,
     lent: SmallVec<[Lent; 2]>,
     locks: SmallVec<[u64; 1]>,
-    outputs: Vec<Output>,
+    given: Given,
     probed: Probed,
 }
 
@@ -143,7 +144,7 @@ impl Machine {
             probed: Probed::default(),
             kfuncs: KfuncState::default(),
             task: None,
-            outputs: Vec::new(),
+            given: Given::default(),
             current: None,
             sockets: Sockets::default(),
             nesting: Nesting::default(),
@@ -179,7 +180,7 @@ impl Machine {
             probed: Probed::default(),
             kfuncs: self.kfuncs.fork(),
             task: self.task,
-            outputs: Vec::new(),
+            given: Given::default(),
             current: None,
             sockets: self.sockets.fork(),
             nesting: Nesting::default(),
@@ -227,15 +228,13 @@ impl Machine {
     pub(super) fn lend(
         &mut self,
         map: MapHandle,
-        area: &Arc<SharedBytes>,
+        area: Arc<SharedBytes>,
         record: Record,
     ) -> Result<u64, SpaceFull> {
         let name = self.maps.get(map.index()).ok_or(SpaceFull)?;
         let name = name.record_name.clone();
         let window = record.at..record.at + record.len;
-        let region = self
-            .space
-            .insert(Region::window(name, area.clone(), window))?;
+        let region = self.space.insert(Region::window(name, area, window))?;
         let address = region.plus(record.at as u64);
         self.lent.push(Lent {
             map,
@@ -316,7 +315,7 @@ impl Machine {
             current: self.current.take(),
             lent: std::mem::take(&mut self.lent),
             locks: std::mem::take(&mut self.locks),
-            outputs: std::mem::take(&mut self.outputs),
+            given: std::mem::take(&mut self.given),
             probed: std::mem::take(&mut self.probed),
         }
     }
@@ -326,7 +325,7 @@ impl Machine {
         self.current = run.current;
         self.lent = run.lent;
         self.locks = run.locks;
-        self.outputs = run.outputs;
+        self.given = run.given;
         self.probed = run.probed;
     }
 
@@ -353,17 +352,24 @@ impl Machine {
 
     /// Records something that a program gave out.
     pub fn output(&mut self, output: Output) {
-        self.outputs.push(output);
-    }
-
-    /// What programs have given out since it was taken last.
-    pub(super) fn outputs(&self) -> impl Iterator<Item = &Output> {
-        self.outputs.iter()
+        self.given.push(output);
     }
 
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
-        std::mem::take(&mut self.outputs)
+        let mut given = std::mem::take(&mut self.given);
+        let taken = given.take(|to, data| match to {
+            Destination::Ring(map) => {
+                let map = self.map_name(map);
+                Output::RingBuf { map, data }
+            }
+            Destination::Perf(map, cpu) => {
+                let map = self.map_name(map);
+                Output::Perf { map, cpu, data }
+            }
+        });
+        self.given = given;
+        taken
     }
 
     /// Notes a load that found nothing and read zero, if there is room for it.

@@ -8,6 +8,7 @@ pub mod deferred;
 pub mod dynptr;
 pub mod events;
 mod fault;
+mod given;
 mod handle;
 pub mod helpers;
 pub mod inject;

@@ -109,16 +109,6 @@ impl Call<'_> {
         read.map_err(|fault| HelperProblem::Access { arg: n, fault })
     }
 
-    /// The same as a vector, for bytes that are kept.
-    pub(super) fn read_vec(&self, n: usize, len: usize) -> Result<Vec<u8>, HelperProblem> {
-        // No memory is taken for bytes that are not there.
-        self.check(n, len, AccessKind::Read)?;
-        let mut bytes = vec![0; len];
-        let read = self.machine.space.read_into(self.arg(n), &mut bytes);
-        read.map_err(|fault| HelperProblem::Access { arg: n, fault })?;
-        Ok(bytes)
-    }
-
     /// Copies bytes to where argument `n` points.
     ///
     /// # Errors

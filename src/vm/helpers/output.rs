@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
+use super::super::given::Destination;
 use super::super::handle::MapHandle;
 use super::super::kernel::KernelObject;
+use super::super::machine::Machine;
 use super::super::maps::{Kind, Map, Record, RingBuf};
 use super::super::memory::AccessKind;
 use super::super::outcome::Output;
@@ -32,38 +34,33 @@ fn lost(call: &mut Call<'_>, map: MapHandle, error: Errno) -> u64 {
     error.to_ret()
 }
 
-/// Hands a record on and notes what user space will see.
-fn submit(
-    call: &mut Call<'_>,
-    map: MapHandle,
-    ring: &RingBuf,
-    record: Record,
-    flags: RingbufFlags,
-) {
-    let data = ring.area().copy(record.at, record.len).unwrap_or_default();
-    ring.commit(record, flags, false);
-    let map = call.machine.map_name(map);
-    call.machine.output(Output::RingBuf { map, data });
-}
-
 pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
     let handle = call.map_handle(1)?;
-    let ring = ring(1, call.map_of(1, handle)?)?;
+    ring(1, call.map_of(1, handle)?)?;
     let flags = RingbufFlags::from_bits(call.arg(4));
     let Some(flags) = flags else {
         return Ok(Errno::EINVAL.to_ret());
     };
     let len = call.arg(3);
-    let size = usize::try_from(len).unwrap_or(usize::MAX);
-    let data = call.read_vec(2, size)?;
+    draft(call, 2, usize::try_from(len).unwrap_or(usize::MAX))?;
+    let ring = ring(1, call.map_of(1, handle)?)?;
     let Some(record) = ring.reserve(len) else {
         return Ok(lost(call, handle, Errno::EAGAIN));
     };
-    ring.area().write(record.at, &data);
+    ring.area().write(record.at, call.machine.given.drafted());
     ring.commit(record, flags, false);
-    let map = call.machine.map_name(handle);
-    call.machine.output(Output::RingBuf { map, data });
+    call.machine.given.record(Destination::Ring(handle));
     Ok(0)
+}
+
+/// Drafts a record with `len` bytes to which argument `n` points.
+fn draft(call: &mut Call<'_>, n: usize, len: usize) -> std::result::Result<(), HelperProblem> {
+    let data = call.arg(n);
+    let read = call
+        .machine
+        .space
+        .append(data, len, call.machine.given.draft());
+    read.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
 pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
@@ -76,14 +73,15 @@ pub(super) fn ringbuf_reserve(call: &mut Call<'_>) -> Result {
 /// Reserves a record in the ring buffer that argument `n` is; its address, 0 where there
 /// is no room.
 pub(super) fn reserve(call: &mut Call<'_>, n: usize, len: u64) -> Result {
-    let (handle, map) = call.map(n)?;
-    let ring = ring(n, &map)?;
+    let handle = call.map_handle(n)?;
+    let ring = ring(n, call.map_of(n, handle)?)?;
     let Some(record) = ring.reserve(len) else {
         // The program is told no more than null; `ringbuf_output` says EAGAIN.
         lost(call, handle, Errno::EAGAIN);
         return Ok(0);
     };
-    Ok(call.machine.lend(handle, ring.area(), record)?)
+    let area = ring.area().clone();
+    Ok(call.machine.lend(handle, area, record)?)
 }
 
 pub(super) fn ringbuf_submit(call: &mut Call<'_>) -> Result {
@@ -97,23 +95,27 @@ pub(super) fn ringbuf_discard(call: &mut Call<'_>) -> Result {
 /// Ends the reservation of a record, to which argument `n` leads; flags are in argument
 /// 2. Flags that mean nothing are not looked at, as in the kernel.
 pub(super) fn give_back(call: &mut Call<'_>, n: usize, record: u64, discard: bool) -> Result {
+    let flags = call.arg(2);
     let lent = call.machine.take_back(record);
     let lent = lent.ok_or_else(|| call.wrong(n, "a record from bpf_ringbuf_reserve"))?;
-    let map = call.machine.map(lent.map).cloned();
-    let map = map.ok_or_else(|| call.wrong(n, "a record of a ring buffer"))?;
-    let ring = ring(n, &map)?;
-    let flags = RingbufFlags::from_bits_truncate(call.arg(2));
-    if discard {
-        ring.commit(lent.record, flags, true);
-    } else {
-        submit(call, lent.map, ring, lent.record, flags);
+    let Machine { maps, given, .. } = &mut *call.machine;
+    let map = maps.get(lent.map.index()).map(|loaded| &loaded.map);
+    let Some(map) = map else {
+        return Err(call.wrong(n, "a record of a ring buffer"));
+    };
+    let ring = ring(n, map)?;
+    let flags = RingbufFlags::from_bits_truncate(flags);
+    if !discard {
+        let Record { at, len } = lent.record;
+        ring.area().append(at, len, given.draft());
+        given.record(Destination::Ring(lent.map));
     }
+    ring.commit(lent.record, flags, discard);
     Ok(0)
 }
 
 pub(super) fn ringbuf_query(call: &mut Call<'_>) -> Result {
-    let (_, map) = call.map(1)?;
-    let ring = ring(1, &map)?;
+    let ring = ring(1, call.map_of(1, call.map_handle(1)?)?)?;
     Ok(match RingbufQuery::from_number(call.arg(2)) {
         Some(RingbufQuery::AvailData) => ring.available(),
         Some(RingbufQuery::RingSize) => ring.size(),
@@ -179,35 +181,36 @@ fn size_of_data(call: &Call<'_>) -> usize {
 
 /// Sends a record. The padding to 8 bytes that the kernel adds behind it is left out.
 fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>>) -> Result {
-    let (handle, map) = call.map(2)?;
+    let handle = call.map_handle(2)?;
+    let map = call.map_of(2, handle)?;
     let Kind::PerfEventArray(events) = map.kind() else {
-        return Err(unfit(2, &*map));
+        return Err(unfit(2, &**map));
     };
     let flags = call.arg(3);
-    let mut data = call.read_vec(4, size_of_data(call))?;
+    let cpu = call.machine.world.cpu();
+    let slot = match flags & INDEX_MASK {
+        CURRENT_CPU => cpu,
+        slot => u32::try_from(slot).unwrap_or(u32::MAX),
+    };
+    let accepted = events.accepts(slot, cpu);
+    draft(call, 4, size_of_data(call))?;
     if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
     let appended = usize::try_from((flags & CTXLEN_MASK) >> 32).unwrap_or_default();
     if appended > 0 {
         match packet(call, appended) {
-            Some(packet) => data.extend(packet),
+            Some(packet) => call.machine.given.extend(&packet),
             None => return Ok(Errno::EFAULT.to_ret()),
         }
     }
-    let cpu = call.machine.world.cpu();
-    let slot = match flags & INDEX_MASK {
-        CURRENT_CPU => cpu,
-        slot => u32::try_from(slot).unwrap_or(u32::MAX),
-    };
-    if let Err(errno) = events.accepts(slot, cpu) {
+    if let Err(errno) = accepted {
         return Ok(lost(call, handle, errno));
     }
-    if data.len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
+    if call.machine.given.drafted().len() > limits::MAX_PERF_RECORD - PERF_OVERHEAD {
         return Ok(lost(call, handle, Errno::ENOSPC));
     }
-    let map = call.machine.map_name(handle);
-    call.machine.output(Output::Perf { map, cpu, data });
+    call.machine.given.record(Destination::Perf(handle, cpu));
     Ok(0)
 }
 

@@ -12,7 +12,7 @@ const BUFFER: usize = 8 * 4096;
 
 /// Hands bytes on; those that don't fit the buffer are lost, and the program is told.
 fn give(call: &mut Call<'_>, bytes: Vec<u8>) -> u64 {
-    let outputs = call.machine.outputs().map(|output| match output {
+    let outputs = call.machine.given.others().map(|output| match output {
         Output::Seq(bytes) => bytes.len(),
         _ => 0,
     });

@@ -61,7 +61,7 @@ fn show(
     sample: Record,
 ) -> Result<u64, HelperProblem> {
     let context = call.arg(3);
-    let data = call.machine.lend(handle, ring.area(), sample)?;
+    let data = call.machine.lend(handle, ring.area().clone(), sample)?;
     // No sample is longer than a dynptr can say.
     let size = u32::try_from(sample.len).unwrap_or_default();
     let returned = match Held::local(&mut call.machine.space, data, size) {

@@ -162,28 +162,35 @@ impl SharedBytes {
 
     /// Copies out `into.len()` bytes from `at`; `None` out of bounds. Aligned words
     /// are read in one piece.
+    #[inline]
     pub fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
-        self.pointer(at, into.len())?;
-        let (mut at, mut rest) = (at, into);
-        if at.is_multiple_of(8) {
-            let (words, tail) = rest.as_chunks_mut::<8>();
-            for word in words {
-                *word = self.load(at, 8)?.to_le_bytes();
-                at += 8;
+        let mut from = self.pointer(at, into.len())?;
+        let mut rest = into;
+        // SAFETY: as many bytes as `into` has lie at `from`, which moves on with what was
+        // read and is as aligned as `at` is; all accesses are atomic.
+        unsafe {
+            if at.is_multiple_of(8) {
+                let (words, tail) = rest.as_chunks_mut::<8>();
+                for word in words {
+                    let read = AtomicU64::from_ptr(from.cast()).load(Ordering::Relaxed);
+                    *word = read.to_ne_bytes();
+                    from = from.add(8);
+                }
+                rest = tail;
             }
-            rest = tail;
-        }
-        if at.is_multiple_of(4) {
-            let (halves, tail) = rest.as_chunks_mut::<4>();
-            for half in halves {
-                let [a, b, c, d, ..] = self.load(at, 4)?.to_le_bytes();
-                *half = [a, b, c, d];
-                at += 4;
+            if at.is_multiple_of(4) {
+                let (halves, tail) = rest.as_chunks_mut::<4>();
+                for half in halves {
+                    let read = AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed);
+                    *half = read.to_ne_bytes();
+                    from = from.add(4);
+                }
+                rest = tail;
             }
-            rest = tail;
-        }
-        for (at, byte) in (at..).zip(rest) {
-            *byte = self.load(at, 1)?.to_le_bytes()[0];
+            for byte in rest {
+                *byte = AtomicU8::from_ptr(from).load(Ordering::Relaxed);
+                from = from.add(1);
+            }
         }
         Some(())
     }
@@ -230,6 +237,14 @@ impl SharedBytes {
         let mut bytes = vec![0; len];
         self.read(at, &mut bytes)?;
         Some(bytes)
+    }
+
+    /// Copies the `len` bytes at `at` behind those in `to`; `None` out of bounds.
+    pub fn append(&self, at: usize, len: usize, to: &mut Vec<u8>) -> Option<()> {
+        self.pointer(at, len)?;
+        let before = to.len();
+        to.resize(before + len, 0);
+        self.read(at, to.get_mut(before..)?)
     }
 
     /// A copy of everything.

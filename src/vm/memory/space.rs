@@ -518,6 +518,18 @@ impl Space {
         self.reach(value, len, AccessKind::Read, Problem::Bounds, copy)
     }
 
+    /// Copies `len` bytes behind those in `to`.
+    ///
+    /// # Errors
+    /// [`AccessFault`] as of [`check`](Self::check); nothing is allocated then.
+    pub fn append(&self, value: u64, len: usize, to: &mut Vec<u8>) -> Result<(), AccessFault> {
+        if len == 0 {
+            return Ok(());
+        }
+        let append = |bytes: &SharedBytes, at| bytes.append(at, len, to);
+        self.reach(value, len, AccessKind::Read, Problem::Bounds, append)
+    }
+
     /// Copies out as many bytes as `into` has.
     ///
     /// # Errors
