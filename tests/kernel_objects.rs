@@ -52,7 +52,7 @@ const REFUSED: [&str; 2] = ["past_the_end.bpf.o", "kfunc_misuse.bpf.o"];
 /// Whether the kernel judged a program; an error with what it should not have said.
 fn check(path: &Path, program: &Program) -> Result<bool, String> {
     let is = |name: &&str| path.ends_with(name);
-    let to_be_refused = REFUSED.iter().any(|name| is(name));
+    let to_be_refused = REFUSED.iter().any(is);
     match judge(program, &LoadOptions::default()) {
         Ok((loaded, _)) => {
             let verdict = &loaded.verdict;
