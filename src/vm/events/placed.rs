@@ -27,7 +27,8 @@ pub struct Placed {
     pub(super) others: Regions,
     /// The kernel's side of the context.
     pub kern: KernSide,
-    /// The socket of this event alone, where the world's [`Kern::socket`] is not meant.
+    /// The socket of this event alone, where the world's
+    /// [`Kern::socket`](super::Kern::socket) is not meant.
     pub socket: Option<Box<Socket>>,
 }
 
