@@ -5,13 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Btf;
+use crate::util::is_emulated;
 
 /// A directory for files that clang reads and writes, gone with the value.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Nothing where there is no clang-19.
+    /// Nothing where there is no clang-19, or starting it may hang.
     pub(crate) fn new() -> Option<Self> {
+        if is_emulated() {
+            eprintln!("skipped: starting processes may hang in an emulator");
+            return None;
+        }
         let found = Command::new("clang-19").arg("--version").output();
         if found.is_err() {
             eprintln!("skipped: clang-19 is not there");

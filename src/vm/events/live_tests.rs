@@ -10,6 +10,7 @@ use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
+use crate::util::is_emulated;
 
 /// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
 /// in a mount namespace of its own, so that the machine stays as it is.
@@ -17,6 +18,9 @@ fn formats() -> Result<BTreeMap<(String, String), String>, String> {
     const SCRIPT: &str = "mount -t tracefs none /sys/kernel/tracing || exit 3
         cd /sys/kernel/tracing/events || exit 3
         for f in */*/format; do echo \"### $f\"; cat $f; done";
+    if is_emulated() {
+        return Err("starting processes may hang in an emulator".to_owned());
+    }
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", SCRIPT])
         .output()
