@@ -39,6 +39,7 @@ mod ring;
 mod sys;
 mod target;
 mod test_run;
+pub mod tracefs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};

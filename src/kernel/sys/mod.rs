@@ -8,10 +8,12 @@ mod bpf;
 mod btf;
 mod mapping;
 mod maps;
+mod mounts;
 mod programs;
 
 pub(super) use btf::BtfFd;
 pub(super) use mapping::Mapping;
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
+pub(super) use mounts::{Access, Folder, errno_of};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
