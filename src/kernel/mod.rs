@@ -40,6 +40,7 @@ mod sys;
 mod target;
 mod test_run;
 pub mod tracefs;
+pub mod tracepoints;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};

@@ -63,6 +63,7 @@ pub use error::{EventError, TextError, ValueProblem};
 pub use event::{Common, Event, EventKind};
 pub use extras::Iteration;
 pub use format::{Format, FormatField};
+pub use from_btf::tracepoint_prototype;
 pub use kern::{Checksum, Headers, Kern, KernSide, Segments, Sysctl, Tunnel, XfrmState};
 pub use layout::{HIDDEN, Layout, Source};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
