@@ -2,6 +2,7 @@
 //! streams.
 
 mod damage;
+mod document;
 mod forged;
 mod round_trip;
 mod streaming;
