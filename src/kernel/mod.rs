@@ -38,10 +38,11 @@ mod maps;
 pub mod outputs;
 pub mod perf;
 mod probe;
-
 mod sys;
 mod target;
 mod test_run;
+pub mod tracefs;
+pub mod tracepoints;
 mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
