@@ -103,7 +103,7 @@ impl Maker {
     fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
         let mut setting = Setting::new(self.prog_type, self.options);
         let mut code = Code::default();
-        setting.functions = functions(choices, &mut code, name);
+        setting.functions = functions(choices, self.options, &mut code, name);
         // Functions call those behind them only; nobody calls the others.
         let mut called = vec![0];
         for number in 0..setting.functions.len() {
@@ -143,7 +143,18 @@ impl Maker {
 }
 
 /// The outside of a program's functions.
-fn functions(choices: &mut Choices, code: &mut Code, program: &str) -> Vec<Function> {
+fn functions(
+    choices: &mut Choices,
+    options: Options,
+    code: &mut Code,
+    program: &str,
+) -> Vec<Function> {
+    let walks_hashes = !options.recorded || choices.chance(5);
+    let hash = if walks_hashes {
+        maps::HASH
+    } else {
+        maps::ARRAY
+    };
     let mut functions = vec![Function {
         name: program.to_owned(),
         role: Role::Main,
@@ -155,7 +166,7 @@ fn functions(choices: &mut Choices, code: &mut Code, program: &str) -> Vec<Funct
             0 | 1 => Role::Static,
             2 => Role::Global,
             3 => Role::Loop,
-            _ => Role::Element(choices.pick(&[maps::ARRAY, maps::HASH, maps::PER_CPU_ARRAY])),
+            _ => Role::Element(choices.pick(&[maps::ARRAY, hash, maps::PER_CPU_ARRAY])),
         };
         let arguments = match role {
             Role::Static => (0..choices.below(5)).map(|_| argument(choices)).collect(),
