@@ -47,5 +47,5 @@ pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
 pub use maps::LoadedMaps;
 pub use ring::KernelRing;
-pub use sys::KernelBatch;
+pub use sys::{KernelBatch, UnusedCall};
 pub use test_run::{TestRun, TestRunResult};

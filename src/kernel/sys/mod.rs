@@ -9,9 +9,11 @@ mod btf;
 mod mapping;
 mod maps;
 mod programs;
+mod unused_call;
 
 pub(super) use btf::BtfFd;
 pub(super) use mapping::Mapping;
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub use unused_call::UnusedCall;
