@@ -13,6 +13,7 @@
 //! ```
 
 mod answer;
+mod generated;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod ours;

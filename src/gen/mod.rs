@@ -45,4 +45,4 @@ mod whole;
 
 pub use choices::Choices;
 pub use options::Options;
-pub use whole::{Made, TYPES, make};
+pub use whole::{Made, TYPES, make, make_all};

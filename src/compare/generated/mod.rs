@@ -1,0 +1,2 @@
+//! Generated programs.
+mod batch;
