@@ -309,6 +309,12 @@ impl Machine {
         self.current.take().map(|current| current.placed)
     }
 
+    /// Puts another event in the place of the current one, which is where the other was
+    /// then: for programs that run by turns, each on an event that stays in memory.
+    pub const fn exchange_event(&mut self, other: &mut Option<Current>) {
+        std::mem::swap(&mut self.current, other);
+    }
+
     /// What the run under way has of its own, so that another program can run.
     pub(super) fn take_run(&mut self) -> OfRun {
         OfRun {
