@@ -9,7 +9,7 @@ use super::vm::Vm;
 use crate::interp::{Checked, Finished};
 use crate::program::Program;
 use crate::vm::events::Event;
-use crate::vm::{Current, Machine, Output, ProgramHandle, World};
+use crate::vm::{Current, Emitted, Machine, ProgramHandle, World};
 
 /// Several programs, each on an event that stays in memory, to be run in any order:
 /// [`Vm::runners`] makes them. What a [`Runner`](super::Runner) is for one program, this is
@@ -187,9 +187,10 @@ impl Runners<'_> {
         self.machine
     }
 
-    /// Takes what the programs have given out since the last call.
-    pub fn take_outputs(&mut self) -> Vec<Output> {
-        self.machine.take_outputs()
+    /// Shows what the programs have given out since the last call, and forgets it.
+    #[inline]
+    pub fn drain_outputs(&mut self, each: impl FnMut(Emitted<'_>)) {
+        self.machine.drain_outputs(each);
     }
 }
 

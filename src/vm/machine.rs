@@ -12,7 +12,7 @@ use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
 use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
-use super::given::{Destination, Given};
+use super::given::{Destination, Emitted, Given};
 use super::handle::MapHandle;
 use super::helpers::Mock;
 use super::inject::Injections;
@@ -376,6 +376,12 @@ impl Machine {
         });
         self.given = given;
         taken
+    }
+
+    /// Shows what programs have given out since the last call, and forgets it: the same as
+    /// [`take_outputs`](Self::take_outputs) for someone who sees millions of records.
+    pub fn drain_outputs(&mut self, each: impl FnMut(Emitted<'_>)) {
+        self.given.drain(each);
     }
 
     /// Notes a load that found nothing and read zero, if there is room for it.
