@@ -10,9 +10,24 @@ use std::sync::Arc;
 use crate::r#gen::{Choices, Made, Options, make_all};
 use crate::isa::{Insn, Pseudo, RawInsn, decode_program, encode};
 use crate::program::{Initial, MapDef, Program};
+use crate::spec::ProgType;
 
-/// Bytes that decide on a program.
-const CHOICES: usize = 700;
+/// What a program is made from: the same one each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Recipe {
+    /// The seed of the bytes that decide on it.
+    pub seed: u64,
+    /// How many there are. Fewer make the same program, but less of it.
+    pub size: usize,
+}
+
+impl Recipe {
+    /// Bytes that decide on a program, if nobody asks for fewer.
+    pub const SIZE: usize = 700;
+}
+
+/// The tracepoint that the programs are for: it has seven numbers and nothing else.
+const TRACEPOINT: &str = "raw_syscalls/sys_enter";
 
 /// Programs that share an object.
 #[derive(Debug, Clone)]
@@ -26,25 +41,23 @@ pub(super) struct Batch {
 /// A program of a batch.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
-    /// What it was made from.
-    pub seed: u64,
+    pub recipe: Recipe,
     pub program: Arc<Program>,
     /// The programs that it may jump to.
     pub others: Vec<Arc<Program>>,
 }
 
 impl Batch {
-    /// The programs of these seeds.
-    pub(super) fn of(seeds: impl IntoIterator<Item = u64>, options: Options) -> Self {
-        let seeds: Vec<u64> = seeds.into_iter().collect();
-        let mut rows: Vec<Choices> = seeds
+    /// The programs of these recipes.
+    pub(super) fn of(recipes: &[Recipe], options: Options) -> Self {
+        let mut rows: Vec<Choices> = recipes
             .iter()
-            .map(|seed| Choices::seeded(*seed, CHOICES))
+            .map(|recipe| Choices::seeded(recipe.seed, recipe.size))
             .collect();
         let mut maps = Vec::new();
-        let mut members = Vec::with_capacity(seeds.len());
-        for (seed, made) in seeds.into_iter().zip(make_all(&mut rows, options)) {
-            members.push(Member::add(seed, made, &mut maps));
+        let mut members = Vec::with_capacity(recipes.len());
+        for (recipe, made) in recipes.iter().zip(make_all(&mut rows, options)) {
+            members.push(Member::add(*recipe, made, &mut maps));
         }
         let mut batch = Self {
             members,
@@ -59,9 +72,10 @@ impl Batch {
 
 impl Member {
     /// Takes a program over, with the maps that it uses.
-    fn add(seed: u64, made: Made, maps: &mut Vec<MapDef>) -> Self {
+    fn add(recipe: Recipe, made: Made, maps: &mut Vec<MapDef>) -> Self {
+        let seed = recipe.seed;
         let mut member = Self {
-            seed,
+            recipe,
             program: made.program,
             others: made.others,
         };
@@ -72,6 +86,10 @@ impl Member {
             first: maps.len(),
         };
         for program in member.programs_mut() {
+            if program.prog_type == ProgType::Tracepoint {
+                program.section = format!("tp/{TRACEPOINT}");
+                program.attach_target = Some(TRACEPOINT.to_owned());
+            }
             program.name = named(&program.name, seed);
             program.insns = moved.insns(&program.insns);
         }
@@ -163,17 +181,22 @@ impl Moved<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{MapType, ProgType};
+    use crate::spec::MapType;
     use crate::verifier::{self, verify};
+
+    fn recipes(seeds: std::ops::Range<u64>) -> Vec<Recipe> {
+        let size = Recipe::SIZE;
+        seeds.map(|seed| Recipe { seed, size }).collect()
+    }
 
     #[test]
     fn a_batch_is_accepted_like_its_programs() {
         let options = Options::recorded(ProgType::Tracepoint);
         let verdict = |program: &Arc<Program>| verify(program, &verifier::Options::default()).verdict;
-        let batch = Batch::of(0..12, options);
+        let batch = Batch::of(&recipes(0..12), options);
         let mut used = 0;
         for (seed, member) in (0..).zip(&batch.members) {
-            let alone = Batch::of([seed], options);
+            let alone = Batch::of(&recipes(seed..seed + 1), options);
             let [only] = &alone.members[..] else {
                 panic!("one program");
             };
@@ -188,7 +211,7 @@ mod tests {
 
     #[test]
     fn maps_keep_what_they_hold() {
-        let batch = Batch::of(0..40, Options::recorded(ProgType::Tracepoint));
+        let batch = Batch::of(&recipes(0..40), Options::recorded(ProgType::Tracepoint));
         let outer = batch.maps.iter().filter(|def| def.map_type == MapType::ArrayOfMaps);
         let mut count = 0;
         for def in outer {
