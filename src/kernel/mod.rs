@@ -35,6 +35,7 @@ mod loaded_program;
 mod log;
 mod maps;
 mod probe;
+pub mod process;
 mod ring;
 mod sys;
 mod target;

@@ -8,10 +8,14 @@ mod bpf;
 mod btf;
 mod mapping;
 mod maps;
+mod process;
 mod programs;
 
 pub(super) use btf::BtfFd;
 pub(super) use mapping::Mapping;
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
+pub(super) use process::{
+    Flag, first_signal, grace_period, hold, process, raise_on_signals, readable, send_signal,
+};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
