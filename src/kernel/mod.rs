@@ -49,4 +49,5 @@ pub use loaded_program::LoadedProgram;
 pub use maps::LoadedMaps;
 pub use ring::KernelRing;
 pub use sys::KernelBatch;
+pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};
