@@ -6,12 +6,14 @@
 
 mod bpf;
 mod btf;
+mod machine;
 mod mapping;
 mod maps;
 mod process;
 mod programs;
 
 pub(super) use btf::BtfFd;
+pub(super) use machine::{boottime, monotonic, realtime};
 pub(super) use mapping::Mapping;
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
