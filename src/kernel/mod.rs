@@ -41,6 +41,8 @@ mod ring;
 mod sys;
 mod target;
 mod test_run;
+pub mod tracefs;
+pub mod tracepoints;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};

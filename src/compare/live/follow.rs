@@ -11,16 +11,16 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::error::LiveError;
 use crate::btf::{Btf, Kind};
 use crate::isa::assemble_with;
 use crate::kernel::attach::{AttachPoint, Attachment, attach};
-use crate::kernel::{
-    LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, running_btf,
-};
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, running_btf};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType, UpdateFlags};
-use crate::util::MapId;
+use crate::util::{Errno, MapId};
 
 /// What following a tree needs to know.
 #[derive(Debug, Clone)]
@@ -123,6 +123,12 @@ const THREAD: &str = "
     call bpf_get_current_pid_tgid
     exit";
 
+/// The calling process.
+const PROCESS: &str = "
+    call bpf_get_current_pid_tgid
+    r0 >>= 32
+    exit";
+
 impl Follow {
     /// Follows the tree of whoever is, or will be, among the targets.
     pub fn start(tree: Tree, maps: &LoadedMaps) -> Result<Self, LiveError> {
@@ -136,7 +142,11 @@ impl Follow {
         let attached = |tracepoint, text| -> Result<_, LiveError> {
             let program = tree.program(tracepoint, &places(text, btf)?)?;
             let loaded = accepted(&program, maps)?;
-            let attachment = attach(&loaded, &AttachPoint::of(&program)?)?;
+            let attachment = attach(&loaded, &AttachPoint::raw_tracepoint(tracepoint));
+            let attachment = attachment.map_err(|error| LiveError::Attach {
+                program: program.name,
+                error,
+            })?;
             Ok((attachment, loaded))
         };
         Ok(Self {
@@ -150,7 +160,7 @@ impl Follow {
 
     /// From now on the next process that the calling thread gives birth to is noted.
     pub fn expect(&self, maps: &LoadedMaps) -> Result<(), LiveError> {
-        let thread = self.tree.program("sys_enter", THREAD)?;
+        let thread = self.tree.program("thread", THREAD)?;
         let thread = accepted(&thread, maps)?.test_run(&TestRun::default())?.retval;
         let mut value = [0; 16];
         value[..4].copy_from_slice(&thread.to_ne_bytes());
@@ -177,6 +187,37 @@ impl Follow {
         self.put(maps, targets, process, &value)
     }
 
+    /// The same for a process and all that it has given birth to so far, as `/proc` tells.
+    ///
+    /// # Errors
+    /// In a container numbers are others, and nobody says which.
+    pub fn add_tree(&self, maps: &LoadedMaps, root: u32) -> Result<(), LiveError> {
+        let own = self.tree.program("whoami", PROCESS)?;
+        let own = accepted(&own, maps)?.test_run(&TestRun::default())?.retval;
+        if own != std::process::id() {
+            return Err(LiveError::Unavailable(
+                "in a container with process numbers of its own a running process can't be \
+                 named; start the command here, or run bpflab outside"
+                    .to_owned(),
+            ));
+        }
+        self.add(maps, root)?;
+        // Children that are born meanwhile add themselves, if their parent is known: so
+        // this is over when nobody new is found.
+        let mut known = FxHashSet::from_iter([root]);
+        loop {
+            let before = known.len();
+            for (process, parent) in processes() {
+                if known.contains(&parent) && known.insert(process) {
+                    self.add(maps, process)?;
+                }
+            }
+            if known.len() == before {
+                return Ok(());
+            }
+        }
+    }
+
     /// How many children found no room, and were not followed.
     pub fn missed(&self, maps: &LoadedMaps) -> Result<u64, LiveError> {
         let value = self.noted(maps)?;
@@ -187,7 +228,7 @@ impl Follow {
     fn noted(&self, maps: &LoadedMaps) -> Result<[u8; 16], LiveError> {
         let value = maps.lookup(self.tree.births, &0u32.to_ne_bytes())?;
         let value = value.and_then(|value| <[u8; 16]>::try_from(value).ok());
-        value.ok_or_else(|| LiveError::Lost("the map of births"))
+        value.ok_or(LiveError::system("reading who was born")(Errno::ENOENT))
     }
 
     fn put(
@@ -197,7 +238,7 @@ impl Follow {
         key: u32,
         value: &[u8],
     ) -> Result<(), LiveError> {
-        let map = maps.map(map).ok_or(LiveError::Lost("a map of ours"))?;
+        let map = maps.map(map).ok_or(LiveError::system("a map of ours")(Errno::EBADF))?;
         map.update(&key.to_ne_bytes(), value, UpdateFlags::empty())
             .map_err(|errno| LiveError::Follow { process: key, errno })
     }
@@ -211,8 +252,6 @@ impl Tree {
             .replace("{births}", &self.births.0.to_string())
             .replace("{targets}", &self.targets.0.to_string());
         program.insns = assemble_with(&text, &program)?.slots;
-        program.section = format!("raw_tp/{tracepoint}");
-        program.attach_target = Some(tracepoint.to_owned());
         // Of the helpers, reading the kernel's memory is for free software only.
         program.license = "GPL".to_owned();
         program.maps = self.maps.clone();
@@ -235,8 +274,21 @@ fn places(text: &str, btf: &Btf) -> Result<String, LiveError> {
     Ok(text)
 }
 
+/// All processes and their parents.
+fn processes() -> Vec<(u32, u32)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold anything; state and parent follow.
+        let (_, rest) = stat.rsplit_once(')')?;
+        rest.split_whitespace().nth(1)?.parse().ok()
+    };
+    pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
+}
+
 /// Loads a program that no verifier refuses.
-pub(super) fn accepted(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, LiveError> {
+fn accepted(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, LiveError> {
     let loaded = load(program, maps, &LoadOptions::default())?;
     let message = loaded.verdict.message;
     loaded.program.ok_or_else(|| LiveError::Refused {

@@ -28,7 +28,7 @@ pub(super) struct Outputs {
     printk: Option<PrintkLines>,
     whose: Whose,
     /// By the numbers of programs.
-    pub counts: Vec<Count>,
+    counts: Vec<Count>,
     /// Records that are no firings.
     damaged: u64,
     /// Outputs that are too long for a recording, by map.
@@ -47,6 +47,7 @@ pub(super) struct Count {
 /// Whose lines are taken: those of all programs of the machine come together.
 #[derive(Debug)]
 enum Whose {
+    /// Everybody's.
     All,
     /// Those of processes that are, or were, in this map.
     Targets {
@@ -74,12 +75,12 @@ impl Whose {
 }
 
 impl Outputs {
-    /// Opens them, before anything is attached.
-    pub fn open(
+    /// Opens them, before anything is attached. Programs come with their numbers.
+    pub fn open<'p>(
         maps: &Arc<LoadedMaps>,
         record: &RecordMaps,
         own: &[MapDef],
-        programs: &[&Program],
+        programs: impl Iterator<Item = (u32, &'p Program)>,
         all: bool,
     ) -> Result<Self, LiveError> {
         let map = |id: MapId| maps.map(id).ok_or(LiveError::system("a map")(Errno::EBADF));
@@ -97,7 +98,7 @@ impl Outputs {
                     known: FxHashSet::default(),
                 },
             },
-            counts: vec![Count::default(); programs.len()],
+            counts: Vec::new(),
             damaged: 0,
             too_long: Vec::new(),
         };
@@ -113,10 +114,23 @@ impl Outputs {
                 _ => {}
             }
         }
-        if programs.iter().any(|program| prints(program)) {
-            outputs.printk = Some(PrintkLines::open()?);
+        for (number, program) in programs {
+            let room = usize::try_from(number).unwrap_or(0) + 1;
+            outputs.counts.resize(room.max(outputs.counts.len()), Count::default());
+            if outputs.printk.is_none() && prints(program) {
+                outputs.printk = Some(PrintkLines::open().map_err(|error| LiveError::Attach {
+                    program: "the listener to bpf_trace_printk".to_owned(),
+                    error,
+                })?);
+            }
         }
         Ok(outputs)
+    }
+
+    /// How many firings of a program came.
+    pub fn count(&self, program: u32) -> Count {
+        let count = usize::try_from(program).ok().and_then(|number| self.counts.get(number));
+        count.copied().unwrap_or_default()
     }
 
     /// What found no room, apart from firings.

@@ -1,13 +1,15 @@
 //! The programs of an object on their way into the kernel: rewritten where that can be
 //! done, as they are where not, and kept to those whom the recording is about.
 
+use std::path::Path;
+
 use super::context::context_len;
 use super::error::LiveError;
 use super::filter;
 use super::options::LiveOptions;
-use crate::compare::recording::How;
+use crate::compare::recording::{How, RecordedProgram};
 use crate::instrument::{Plan, RecordMaps, RecordOptions};
-use crate::kernel::attach::{AttachPoint, Attachment, attach};
+use crate::kernel::attach::{AttachPoint, Attachment, Place, attach};
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, NoVerdictKind, load};
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Program};
@@ -26,7 +28,9 @@ pub(super) struct Watched {
     /// Where it is to be attached; a program that only tail calls lead to is not.
     point: Option<AttachPoint>,
     /// That it is attached.
-    pub attached: Option<Attachment>,
+    attached: Option<Attachment>,
+    /// How often the kernel did not run it, known when it is detached.
+    pub missed: u64,
     loaded: LoadedProgram,
 }
 
@@ -92,16 +96,34 @@ impl Programs {
     }
 
     /// Attaches all that has a place. One whose place is missing here is left out, unless
-    /// it was asked for by name.
-    pub fn attach(&mut self, options: &LiveOptions) -> Result<(), LiveError> {
+    /// it was asked for by name. Probes in files that are not there go to `binary`.
+    pub fn attach(
+        &mut self,
+        options: &LiveOptions,
+        binary: Option<&Path>,
+    ) -> Result<(), LiveError> {
         for mut watched in std::mem::take(&mut self.watched) {
-            match watched.attach() {
+            match watched.attach(binary) {
                 Ok(()) => self.watched.push(watched),
                 Err(error) => self.leave_out(watched.program.name, error, options)?,
             }
         }
         *self = std::mem::take(self).or_nothing(|watched| watched.attached.is_some())?;
         Ok(())
+    }
+
+    /// Detaches all of them, and notes what the kernel says of each.
+    pub fn detach(&mut self) -> Result<(), LiveError> {
+        let mut told = Ok(());
+        for watched in &mut self.watched {
+            if let Some(attached) = watched.attached.take() {
+                match attached.missed() {
+                    Ok(missed) => watched.missed = missed,
+                    Err(error) => told = Err(error.into()),
+                }
+            }
+        }
+        told
     }
 
     fn leave_out(
@@ -152,16 +174,33 @@ impl std::fmt::Display for LeftOut {
 }
 
 impl Watched {
-    fn attach(&mut self) -> Result<(), LiveError> {
-        let Some(point) = &self.point else {
+    fn attach(&mut self, binary: Option<&Path>) -> Result<(), LiveError> {
+        let Some(point) = &mut self.point else {
             return Ok(());
         };
+        if let (Some(binary), Place::User { path, .. } | Place::Usdt { path, .. }) =
+            (binary, point.place())
+            && !path.exists()
+        {
+            *point = point.clone().with_path(binary);
+        }
         let attached = attach(&self.loaded, point).map_err(|error| LiveError::Attach {
             program: self.program.name.clone(),
             error,
         })?;
         self.attached = Some(attached);
         Ok(())
+    }
+
+    /// Where it is attached, in words.
+    pub fn place(&self) -> String {
+        self.point.as_ref().map(AttachPoint::to_string).unwrap_or_default()
+    }
+
+    /// What a recording says of it.
+    pub fn described(&self) -> RecordedProgram {
+        let how = self.how.clone();
+        RecordedProgram::new(self.number, &self.program, self.place(), self.context_len, how)
     }
 }
 
@@ -201,6 +240,7 @@ impl Loader<'_> {
             how,
             point,
             attached: None,
+            missed: 0,
             loaded,
             program,
         })

@@ -19,26 +19,23 @@ pub enum Ended {
     Command,
     /// The time was over.
     Duration,
-    /// Somebody used the [`Stop`].
+    /// Somebody used a [`Stop`].
     Stopped,
 }
 
 impl Ended {
-    /// Waits for the first of these; `None`s never come. Without a process and without
-    /// a time it is the [`Stop`] or nothing.
+    /// Waits for the first of these; `None`s never come.
     ///
     /// # Errors
     /// What the kernel says to waiting.
     pub fn wait(
         child: Option<&Child>,
         until: Option<Instant>,
-        stop: Option<&Stop>,
+        stops: &[&Stop],
     ) -> Result<Self, Errno> {
-        let sources = [
-            child.map(|child| (child.descriptor.as_fd(), Self::Command)),
-            stop.map(|stop| (stop.as_fd(), Self::Stopped)),
-        ];
-        let sources: Vec<(BorrowedFd<'_>, Self)> = sources.into_iter().flatten().collect();
+        let child = child.map(|child| (child.descriptor.as_fd(), Self::Command));
+        let stops = stops.iter().map(|stop| (stop.as_fd(), Self::Stopped));
+        let sources: Vec<(BorrowedFd<'_>, Self)> = child.into_iter().chain(stops).collect();
         let fds: Vec<_> = sources.iter().map(|(fd, _)| *fd).collect();
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -99,7 +96,7 @@ impl Child {
             // It may end meanwhile, which is as good.
             let _ = sys::send_signal(self.descriptor.as_fd(), libc::SIGTERM);
             let until = Some(Instant::now() + PATIENCE);
-            if Ended::wait(Some(self), until, None) != Ok(Ended::Command) {
+            if Ended::wait(Some(self), until, &[]) != Ok(Ended::Command) {
                 self.child.kill()?;
             }
         }

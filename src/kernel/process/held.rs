@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(runs(child.id()), "sleep\n");
         let stop = Stop::new().unwrap();
         let soon = Some(Instant::now() + Duration::from_millis(20));
-        let wait = |until, stop: &Stop| Ended::wait(Some(&child), until, Some(stop));
+        let wait = |until, stop: &Stop| Ended::wait(Some(&child), until, &[stop]);
         assert_eq!(wait(soon, &stop), Ok(Ended::Duration));
         stop.now();
         assert_eq!(wait(None, &stop), Ok(Ended::Stopped));
@@ -133,7 +133,7 @@ mod tests {
                 Ok(())
             });
             let mut child = child.unwrap();
-            assert_eq!(Ended::wait(Some(&child), None, None), Ok(Ended::Command));
+            assert_eq!(Ended::wait(Some(&child), None, &[]), Ok(Ended::Command));
             assert!(child.end().unwrap().success() && prepared);
         }
     }

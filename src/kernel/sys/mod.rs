@@ -9,6 +9,7 @@ mod btf;
 mod machine;
 mod mapping;
 mod maps;
+mod mounts;
 mod process;
 mod programs;
 
@@ -17,6 +18,7 @@ pub(super) use machine::{boottime, monotonic, realtime};
 pub(super) use mapping::Mapping;
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
+pub(super) use mounts::{Access, Folder, errno_of};
 pub(super) use process::{
     Flag, first_signal, grace_period, hold, process, raise_on_signals, readable, send_signal,
 };
