@@ -34,14 +34,17 @@ mod kernel_map;
 mod load;
 mod loaded_program;
 mod log;
+mod machine;
 mod maps;
 pub mod outputs;
 pub mod perf;
 mod probe;
-
+pub mod process;
 mod sys;
 mod target;
 mod test_run;
+pub mod tracefs;
+pub mod tracepoints;
 mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
@@ -49,7 +52,9 @@ pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
 pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
+pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;
 pub use sys::{KernelBatch, ProgramInfo, RunStatistics, UnusedCall, program_ids};
+pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};
