@@ -26,6 +26,7 @@
 //! us is closed when its value is dropped; nothing is pinned or attached. Programs and
 //! BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
 
+pub mod attach;
 mod availability;
 mod cpus;
 mod error;
@@ -35,14 +36,16 @@ mod loaded_program;
 mod log;
 mod machine;
 mod maps;
+pub mod outputs;
+pub mod perf;
 mod probe;
 pub mod process;
-mod ring;
 mod sys;
 mod target;
 mod test_run;
 pub mod tracefs;
 pub mod tracepoints;
+mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
@@ -51,7 +54,7 @@ pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
 pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
-pub use ring::KernelRing;
-pub use sys::KernelBatch;
+pub use outputs::KernelRing;
+pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
 pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::consume::Drain;
 use super::error::LiveError;
-use super::options::{BUFFER, LiveOptions, default_buffer};
+use super::options::LiveOptions;
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{EventSummary, Summary};
@@ -19,9 +19,8 @@ use crate::compare::recording::{
 use crate::kernel::perf::{EventSource, PerfSamples, SampleOptions};
 use crate::kernel::possible_cpus;
 use crate::kernel::tracefs::Tracefs;
-use crate::kernel::tracepoints::{Group, Pattern, Tracepoint};
+use crate::kernel::tracepoints::{Catalogue, Pattern};
 use crate::spec::limits::PAGE_SIZE;
-use crate::util::Errno;
 
 /// Tracepoints whose records are to be kept while a command runs.
 ///
@@ -59,26 +58,8 @@ impl LiveEvents {
     /// read tracefs.
     pub fn start<T: AsRef<str>>(names: &[T], options: &LiveOptions) -> Result<Self, LiveError> {
         let tracefs = Tracefs::open()?;
-        let all = tracefs.events()?;
-        let mut events: Vec<RecordedEvent> = Vec::new();
-        for name in names {
-            for (group, name) in matching(&all, name.as_ref())? {
-                if events.iter().any(|known| (&known.group, &known.name) == (group, name)) {
-                    continue;
-                }
-                events.push(RecordedEvent {
-                    number: u32::try_from(events.len()).unwrap_or(u32::MAX),
-                    group: group.clone(),
-                    name: name.clone(),
-                    id: tracefs.tracepoint_id(group, name)?,
-                    format: tracefs.format_text(group, name)?,
-                });
-            }
-        }
-        let buffer = options.buffer.unwrap_or_else(default_buffer);
-        if !buffer.is_power_of_two() || !BUFFER.contains(&buffer) {
-            return Err(LiveError::Buffer(buffer.into()));
-        }
+        let events = find(&tracefs, names)?;
+        let buffer = options.buffer()?;
         Ok(Self {
             options: options.clone(),
             room: share(buffer, events.len()),
@@ -112,30 +93,38 @@ impl LiveEvents {
     }
 }
 
-/// The events that a name means.
-fn matching<'a>(
-    all: &'a [(String, String)],
-    text: &str,
-) -> Result<Vec<(&'a String, &'a String)>, LiveError> {
-    let pattern = Pattern::parse(text);
-    let is_meant = |(group, name): &&(String, String)| {
-        pattern.matches(&Tracepoint {
-            group: Group::Known(group.clone()),
-            name: name.clone(),
-        })
-    };
-    let found: Vec<_> = all.iter().filter(is_meant).map(|(group, name)| (group, name)).collect();
-    if found.is_empty() {
-        return Err(LiveError::NoEvent(text.to_owned()));
+/// The events that fit any of the names, in the order of the kernel's.
+fn find<T: AsRef<str>>(tracefs: &Tracefs, names: &[T]) -> Result<Vec<RecordedEvent>, LiveError> {
+    let catalogue = Catalogue::of_this_kernel()?;
+    let patterns: Vec<_> = names.iter().map(|name| Pattern::parse(name.as_ref())).collect();
+    for (pattern, name) in patterns.iter().zip(names) {
+        let found = catalogue.matching(std::slice::from_ref(pattern));
+        if !found.iter().any(|tracepoint| tracepoint.group.name().is_some()) {
+            return Err(LiveError::NoEvent {
+                name: name.as_ref().to_owned(),
+                similar: catalogue.similar(pattern, 3),
+            });
+        }
     }
-    Ok(found)
+    let events = catalogue.matching(&patterns).into_iter();
+    let events = events.filter_map(|event| Some((event.group.name()?, event.name.as_str())));
+    let described = (0..).zip(events).map(|(number, (group, name))| {
+        Ok(RecordedEvent {
+            number,
+            group: group.to_owned(),
+            name: name.to_owned(),
+            id: tracefs.tracepoint_id(group, name)?,
+            format: tracefs.format_text(group, name)?,
+        })
+    });
+    described.collect()
 }
 
 /// Each event's part of the buffer on each CPU, in bytes: a power of two, and enough for
 /// what comes in a few milliseconds.
 fn share(buffer: u32, events: usize) -> usize {
     const LEAST: usize = 64 << 10;
-    let rings = events.max(1) * usize::try_from(possible_cpus()).unwrap_or(1).max(1);
+    let rings = events.max(1) * cpus();
     let share = usize::try_from(buffer).unwrap_or(LEAST) / rings;
     1 << share.max(LEAST).ilog2()
 }
@@ -172,10 +161,77 @@ impl Subject for LiveEvents {
         })
     }
 
-    fn end(&mut self, drain: &Samples) -> Result<(), LiveError> {
+    fn end(&mut self) -> Result<(), LiveError> {
+        Ok(()) // The samples are switched off by whoever reads them.
+    }
+
+    fn count(&mut self, drain: Samples, summary: &mut Summary) -> Result<Counted, LiveError> {
+        for (event, (number, samples, taken)) in self.events.iter().zip(&drain.0) {
+            let lost = samples.lost();
+            summary.events.push(EventSummary {
+                name: format!("{}/{}", event.group, event.name),
+                samples: *taken,
+                lost,
+            });
+            if lost > 0 {
+                summary.losses.push(Loss {
+                    cause: Cause::SampleFull,
+                    cpu: None,
+                    of: Some(*number),
+                    count: lost,
+                });
+            }
+        }
+        let rings = self.events.len() * cpus();
+        summary.buffer_bytes = (rings * self.room) as u64;
+        Ok(Counted::default())
+    }
+}
+
+impl Drain for Samples {
+    fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError> {
+        let mut all = 0;
+        for (number, samples, taken) in &mut self.0 {
+            let mut written = Ok(());
+            let count = samples.drain(|sample| {
+                if written.is_ok() {
+                    written = writer.sample(&Sample {
+                        event: *number,
+                        cpu: sample.cpu,
+                        pid: sample.pid,
+                        tid: sample.tid,
+                        time: sample.time,
+                        raw: sample.raw,
+                    });
+                }
+            });
+            written?;
+            *taken += count as u64;
+            all += count;
+        }
+        Ok(all)
+    }
+
+    fn switch_off(&mut self) -> Result<(), LiveError> {
         for (_, samples, _) in &self.0 {
             samples.disable()?;
         }
         Ok(())
+    }
+}
+
+fn cpus() -> usize {
+    usize::try_from(possible_cpus()).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_share_the_buffer() {
+        assert!(share(64 << 20, 1) <= (64 << 20) / cpus());
+        assert!(share(64 << 20, 1).is_power_of_two());
+        assert_eq!(share(4096, 1000), 64 << 10);
     }
 }

@@ -17,6 +17,7 @@
 //! it, nothing stays behind.
 
 mod background;
+mod bare;
 mod consume;
 mod context;
 mod error;
@@ -30,6 +31,7 @@ mod session;
 mod snapshot;
 mod summary;
 
+pub use bare::LiveEvents;
 pub use error::LiveError;
 pub use object::Live;
 pub use options::{LiveOptions, default_buffer};
