@@ -16,6 +16,8 @@ mod answer;
 mod generated;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod live;
 mod ours;
 pub mod recording;
 mod subject;

@@ -5,12 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::error::LiveError;
 use crate::compare::recording::{WriteError, Writer};
 
 /// Something that the kernel fills and that is to be emptied into a recording.
 pub(super) trait Drain: Send {
     /// Writes what is there; how many pieces that was.
     fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError>;
+
+    /// Lets nothing more be filled, where nobody else does.
+    fn switch_off(&mut self) -> Result<(), LiveError> {
+        Ok(())
+    }
 }
 
 /// How long the consumer sleeps when there was something, and at most when there has been
@@ -27,16 +33,16 @@ pub(super) fn consume<W: Write>(
     drain: &mut impl Drain,
     writer: &mut Writer<W>,
     ended: &AtomicBool,
-) -> Result<(), WriteError> {
+) -> Result<(), LiveError> {
     let mut pause = NAP;
     let mut flushed = Instant::now();
     loop {
-        // Asked before: what came until then is there now.
-        let last = ended.load(Ordering::Acquire);
-        let taken = drain.drain(writer)?;
-        if last {
+        if ended.load(Ordering::Acquire) {
+            drain.switch_off()?;
+            drain.drain(writer)?;
             return Ok(());
         }
+        let taken = drain.drain(writer)?;
         if flushed.elapsed() >= FLUSH {
             writer.flush()?;
             flushed = Instant::now();

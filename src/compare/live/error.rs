@@ -7,6 +7,8 @@ use thiserror::Error;
 use crate::compare::recording::WriteError;
 use crate::isa::AsmError;
 use crate::kernel::attach::AttachError;
+use crate::kernel::tracefs::TracefsError;
+use crate::kernel::tracepoints::CatalogueError;
 use crate::kernel::{KernelError, NoVerdict, NoVerdictKind};
 use crate::object::ObjectError;
 use crate::util::Errno;
@@ -54,6 +56,20 @@ pub enum LiveError {
         /// Why.
         error: io::Error,
     },
+    /// Tracefs can't be read, or has no such event.
+    #[error(transparent)]
+    Tracefs(#[from] TracefsError),
+    /// Neither tracefs nor the kernel's types can be read.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// No tracepoint has such a name.
+    #[error("there is no tracepoint {name}{}", or_similar(.similar))]
+    NoEvent {
+        /// The name.
+        name: String,
+        /// Names like it.
+        similar: Vec<String>,
+    },
     /// A process can't be followed.
     #[error("process {process} can't be followed: {errno}")]
     Follow {
@@ -88,6 +104,8 @@ impl LiveError {
         match self {
             Self::Unavailable(_) => true,
             Self::NoVerdict(none) => none.kind != NoVerdictKind::Map,
+            Self::Tracefs(error) => error.is_unavailable(),
+            Self::Catalogue(_) => true,
             Self::Attach { error, .. } => error.is_unavailable(),
             Self::Kernel(error) => error.errno == Errno::EPERM,
             Self::System { errno, .. } => *errno == Errno::EPERM,
@@ -97,5 +115,12 @@ impl LiveError {
 
     pub(super) fn system(what: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self::System { what, errno }
+    }
+}
+
+fn or_similar(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        similar => format!("; similar: {}", similar.join(", ")),
     }
 }

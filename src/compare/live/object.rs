@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::error::LiveError;
 use super::follow::{Follow, Tree, births};
-use super::options::{BUFFER, LiveOptions, default_buffer};
+use super::options::LiveOptions;
 use super::outputs::Outputs;
 use super::programs::{Programs, chosen};
 use super::session::{Begun, Counted, Subject, record};
@@ -68,10 +68,7 @@ impl Live {
         if !kernel.usable() {
             return Err(LiveError::Unavailable(kernel.missing().join("; ")));
         }
-        let buffer = options.buffer.unwrap_or_else(default_buffer);
-        if !buffer.is_power_of_two() || !BUFFER.contains(&buffer) {
-            return Err(LiveError::Buffer(buffer.into()));
-        }
+        let buffer = options.buffer()?;
         let programs = chosen(object, options)?;
         // An object's programs share its maps.
         let own = programs.first().map(|program| program.maps.clone());
@@ -126,13 +123,7 @@ impl Live {
     /// As of [`run`](Self::run), and when it would never end or nobody is watched.
     pub fn watch(&mut self, sink: impl Write + Send) -> Result<Summary, LiveError> {
         let options = self.options.clone();
-        if options.pid.is_none() && !options.all {
-            let why = "neither a command nor a process, and not everybody".to_owned();
-            return Err(LiveError::Nothing(why));
-        }
-        if options.duration.is_none() && options.stop.is_none() {
-            return Err(LiveError::Nothing("it would never end".to_owned()));
-        }
+        options.can_watch()?;
         record(self, None, &options, sink)
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::error::LiveError;
 use crate::kernel::process::Stop;
 
 /// How a live session is set.
@@ -24,8 +25,32 @@ pub struct LiveOptions {
     pub frequency: Option<u64>,
 }
 
+impl LiveOptions {
+    /// The size of the buffer.
+    pub(super) fn buffer(&self) -> Result<u32, LiveError> {
+        let buffer = self.buffer.unwrap_or_else(default_buffer);
+        if buffer.is_power_of_two() && BUFFER.contains(&buffer) {
+            Ok(buffer)
+        } else {
+            Err(LiveError::Buffer(buffer.into()))
+        }
+    }
+
+    /// Whether there is something to record without a command, and an end to it.
+    pub(super) fn can_watch(&self) -> Result<(), LiveError> {
+        let why = if self.pid.is_none() && !self.all {
+            "neither a command nor a process, and not everybody"
+        } else if self.duration.is_none() && self.stop.is_none() {
+            "it would never end"
+        } else {
+            return Ok(());
+        };
+        Err(LiveError::Nothing(why.to_owned()))
+    }
+}
+
 /// Limits of a ring buffer: a page, and what its positions can count.
-pub(super) const BUFFER: std::ops::RangeInclusive<u32> = 4 << 10..=1 << 30;
+const BUFFER: std::ops::RangeInclusive<u32> = 4 << 10..=1 << 30;
 
 /// The buffer that is used if none is asked for: 64 MiB, which is more than half a second
 /// of 500,000 events; but no more than a 32nd of the memory that is free, and no less

@@ -50,6 +50,7 @@ pub(super) struct Begun<D> {
 }
 
 /// What there is to say at the end, apart from the summary.
+#[derive(Default)]
 pub(super) struct Counted {
     pub after: Snapshot,
     pub cpus: Vec<CpuTotal>,

@@ -39,10 +39,12 @@ impl Ended {
         let fds: Vec<_> = sources.iter().map(|(fd, _)| *fd).collect();
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let ready = sys::readable(&fds, left)?;
-            let first = sources.iter().zip(ready).find(|(_, ready)| *ready);
-            if let Some(((_, ended), _)) = first {
-                return Ok(*ended);
+            if sys::poll(&fds, left)? > 0 {
+                for (fd, ended) in &sources {
+                    if sys::poll(&[*fd], Some(Duration::ZERO))? > 0 {
+                        return Ok(*ended);
+                    }
+                }
             }
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(Self::Duration);

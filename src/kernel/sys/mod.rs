@@ -28,7 +28,7 @@ pub(super) use mounts::{Access, Folder, errno_of};
 pub(super) use perf::{EventFlags, EventRequest, PerfFd, SampleType};
 pub(super) use poll::poll;
 pub(super) use process::{
-    Flag, first_signal, grace_period, hold, process, raise_on_signals, readable, send_signal,
+    Flag, first_signal, grace_period, hold, process, raise_on_signals, send_signal,
 };
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};

@@ -8,7 +8,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
 
 use super::bpf::{Result, last_errno};
 use crate::util::Errno;
@@ -97,31 +96,6 @@ pub fn first_signal() -> Option<i32> {
         0 => None,
         signal => Some(signal),
     }
-}
-
-/// Waits until one of these can be read, or so long at most; which of them can be. A
-/// signal ends the waiting, too.
-pub fn readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<Vec<bool>> {
-    let mut polled: Vec<_> = fds
-        .iter()
-        .map(|fd| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        })
-        .collect();
-    // Rounded up, or the last part of a millisecond would be spent asking again.
-    let timeout = timeout.map_or(-1, |left| {
-        i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
-    });
-    let count = libc::nfds_t::try_from(polled.len()).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: the address and the number are those of the list.
-    let result = unsafe { libc::poll(polled.as_mut_ptr(), count, timeout) };
-    match (result, last_errno()) {
-        (0.., _) | (_, Errno::EINTR) => {}
-        (_, errno) => return Err(errno),
-    }
-    Ok(polled.iter().map(|fd| fd.revents != 0).collect())
 }
 
 /// A descriptor of a process, which can be read when the process has ended. It must be
