@@ -20,6 +20,7 @@ mod kernel;
 pub mod live;
 mod ours;
 pub mod recording;
+pub mod replay;
 mod subject;
 
 pub use answer::{Answer, Details, Difference, MapContents, difference};

@@ -154,10 +154,14 @@ impl Sides {
     fn is_interleaved(&self, by_cpu: &BTreeMap<Option<u32>, Vec<usize>>) -> bool {
         let mut counts: FxHashMap<&[u8], i64> = FxHashMap::default();
         for at in 0..self.recorded.len() {
-            *counts.entry(self.recorded.get(at).unwrap_or_default()).or_default() += 1;
+            *counts
+                .entry(self.recorded.get(at).unwrap_or_default())
+                .or_default() += 1;
         }
         for at in 0..self.replayed.len() {
-            *counts.entry(self.replayed.get(at).unwrap_or_default()).or_default() -= 1;
+            *counts
+                .entry(self.replayed.get(at).unwrap_or_default())
+                .or_default() -= 1;
         }
         let same = counts.values().all(|count| *count == 0);
         same && by_cpu.values().all(|own| {
@@ -191,7 +195,10 @@ mod tests {
     #[test]
     fn one_cpus_records_in_their_order() {
         let recorded = [(None, "a"), (None, "b")];
-        assert_eq!(judged(&recorded, &[(0, "a"), (0, "b")]), OutputVerdict::Equal);
+        assert_eq!(
+            judged(&recorded, &[(0, "a"), (0, "b")]),
+            OutputVerdict::Equal
+        );
         let expected = OutputVerdict::Different {
             at: 0,
             cpu: None,
@@ -228,7 +235,11 @@ mod tests {
         let wrong = [(1, "a"), (0, "c"), (0, "b")];
         assert!(matches!(
             judged(&recorded, &wrong),
-            OutputVerdict::Different { at: 0, cpu: Some(0), .. }
+            OutputVerdict::Different {
+                at: 0,
+                cpu: Some(0),
+                ..
+            }
         ));
     }
 }

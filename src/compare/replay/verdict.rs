@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::difference::FirstDifference;
 use crate::harness::EngineKind;
+use crate::isa::Reg;
 
 /// What came of a replay on one engine. The same recording, object and engine give the same
 /// report each time.
@@ -245,6 +246,14 @@ impl Report {
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.word().is_fine()
+    }
+
+    /// Adds what registers held at the difference of a program.
+    pub(super) fn explain(&mut self, program: usize, registers: Vec<(Reg, u64)>) {
+        let program = self.programs.get_mut(program);
+        if let Some(Verdict::Different(first)) = program.map(|program| &mut program.verdict) {
+            first.registers = registers;
+        }
     }
 
     /// How many firings were replayed.
