@@ -24,10 +24,14 @@
 //! | `maps` | the maps that recording adds, and what lies where in them |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
+mod calls;
+mod dataflow;
 mod entries;
 mod error;
 mod firing;
+mod liveness;
 mod maps;
+mod patch;
 mod plan;
 mod site;
 
