@@ -4,6 +4,7 @@ use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe;
 use crate::kernel::error::{Command, KernelError};
+use crate::kernel::tracefs::Tracefs;
 use crate::util::Errno;
 
 impl AttachPoint {
@@ -27,7 +28,11 @@ pub(super) fn tracepoint_id(
     group: &str,
     name: &str,
 ) -> Result<u32, AttachError> {
-    todo!()
+    let found = Tracefs::open().and_then(|tracefs| tracefs.tracepoint_id(group, name));
+    found.map_err(|error| match error.is_unavailable() {
+        true => AttachError::unavailable(point, error.to_string()),
+        false => AttachError::no_such_place(point, error.to_string()),
+    })
 }
 
 /// What an error number of a command means at a place.
