@@ -13,7 +13,8 @@
 //! ```
 
 mod answer;
-mod generated;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod generated;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 #[cfg(all(feature = "kernel", target_os = "linux"))]

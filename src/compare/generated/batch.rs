@@ -27,7 +27,7 @@ impl Recipe {
 }
 
 /// The tracepoint that the programs are for: it has seven numbers and nothing else.
-const TRACEPOINT: &str = "raw_syscalls/sys_enter";
+pub(super) const TRACEPOINT: &str = "raw_syscalls/sys_enter";
 
 /// Programs that share an object.
 #[derive(Debug, Clone)]

@@ -12,6 +12,7 @@
 //! | `batch` | many programs as one object |
 //! | `fire` | system calls that do nothing |
 //! | `record` | a batch in the kernel |
+//! | `verdict` | what a replay says of one program among many |
 //! | `tally` | what came of it |
 //!
 //! What costs is not running the programs: it is making maps, the verifiers, and above all
@@ -23,6 +24,7 @@ mod batch;
 mod fire;
 mod record;
 mod tally;
+mod verdict;
 
 pub use batch::Recipe;
 pub use tally::{EngineTally, Finding, FindingKind, Tally, Times};
@@ -33,8 +35,9 @@ use thiserror::Error;
 
 use self::batch::Batch;
 use self::record::Recorder;
+use super::live::LiveError;
 use super::recording::WriteError;
-use super::replay::{Replay, ReplayError, Verdict, Word};
+use super::replay::{Replay, ReplayError, Word};
 use crate::r#gen;
 use crate::harness::EngineKind;
 use crate::isa::AsmError;
@@ -93,6 +96,9 @@ pub enum GeneratedError {
     /// A program can't be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// What programs put out can't be read.
+    #[error(transparent)]
+    Live(#[from] LiveError),
     /// The recording can't be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -117,6 +123,7 @@ impl GeneratedError {
         match self {
             Self::NoVerdict(none) => none.kind != NoVerdictKind::Map,
             Self::Attach(error) => error.is_unavailable(),
+            Self::Live(error) => error.is_unavailable(),
             Self::Kernel(error) => error.errno == Errno::EPERM,
             Self::Map(errno) => *errno == Errno::EPERM,
             _ => false,
@@ -179,7 +186,7 @@ fn compare_batch(
     for engine in engines {
         let report = replay.run(*engine)?;
         for (program, member) in report.programs.iter().zip(&members) {
-            let word = program.verdict.word();
+            let (word, text) = verdict::of(&report, program, member.recipe);
             *tally.engine(*engine).verdicts.entry(word).or_default() += 1;
             let kind = match word {
                 Word::Different => FindingKind::Different(*engine),
@@ -190,7 +197,7 @@ fn compare_batch(
                 recipe: member.recipe,
                 shrunk: None,
                 kind,
-                text: text(&program.verdict),
+                text,
             });
         }
     }

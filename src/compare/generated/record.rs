@@ -1,25 +1,24 @@
 //! A batch in the kernel: judged, loaded in its recorded form, attached, fired, and read
 //! out again.
 
+use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 use super::GeneratedError;
-use super::batch::{Batch, Member};
+use super::batch::{Batch, Member, TRACEPOINT};
 use super::fire::Calls;
 use super::tally::{Finding, FindingKind, Tally};
-use crate::compare::live::Snapshot;
+use crate::compare::live::{Drain, Outputs, Snapshot};
 use crate::compare::recording::{
-    Cause, CpuTotal, Ended, Header, How, Loss, Output, RecordedMap, RecordedProgram, Source,
-    Summary, When, Writer,
+    Cause, CpuTotal, Ended, Header, How, Loss, RecordedMap, RecordedProgram, Summary, When, Writer,
 };
 use crate::instrument::{Plan, RecordMaps, RecordOptions, RecordState};
 use crate::kernel::attach::{AttachPoint, Attachment, attach};
-use crate::kernel::{
-    KernelRing, LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, possible_cpus,
-};
-use crate::program::{MapDef, Program};
-use crate::spec::{MapType, ProgType, UpdateFlags};
-use crate::util::MapId;
+use crate::isa::assemble_with;
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, possible_cpus};
+use crate::program::Program;
+use crate::spec::{ProgType, UpdateFlags};
 use crate::verifier::{self, verify};
 
 /// Bytes of the ring for firings. A log has some hundred bytes; a batch is fired a few
@@ -67,7 +66,7 @@ impl Recorder {
     /// This machine can't.
     pub(super) fn new(calls: usize) -> Result<Self, GeneratedError> {
         let mut program = Program::new("who", ProgType::RawTracepoint, Vec::new());
-        program.insns = assemble(WHO)?.slots;
+        program.insns = assemble_with(WHO, &program)?.slots;
         let maps = LoadedMaps::create(&[], None)?;
         let process = accepted(&program, &maps)?.test_run(&TestRun::default())?.retval;
         Ok(Self { process, calls })
@@ -82,7 +81,7 @@ impl Recorder {
         let added = RecordMaps::add(&batch.maps, RING);
         let btf = batch.members.first().and_then(|first| first.program.btf.as_ref());
         let start = Instant::now();
-        let maps = LoadedMaps::create(&added.maps, btf)?;
+        let maps = Arc::new(LoadedMaps::create(&added.maps, btf)?);
         tally.times.maps += start.elapsed();
 
         let mut ready = Vec::new();
@@ -107,8 +106,17 @@ impl Recorder {
         let members: Vec<usize> = ready.iter().map(|one| one.member).collect();
         let mut writer = Writer::new(Vec::new(), &header(batch, &members))?;
         Snapshot::read(&maps, &batch.maps).write(&mut writer, When::Before)?;
-        self.fire(batch, &added, &maps, &mut writer)?;
+        let numbered = (0..).zip(&members).filter_map(|(number, member)| {
+            let member = batch.members.get(*member)?;
+            Some((number, &*member.program))
+        });
+        let mut outputs = Outputs::open(&maps, &added, &batch.maps, numbered, false)?;
+        self.fire(batch, &added, &maps, &mut outputs, &mut writer)?;
         Snapshot::read(&maps, &batch.maps).write(&mut writer, When::After)?;
+        for loss in outputs.losses()? {
+            writer.loss(&loss)?;
+        }
+        drop(outputs);
         let summary = summary(&added, &maps, &mut writer)?;
         tally.firings += writer.totals().firings;
         let bytes = writer.finish(summary)?;
@@ -196,59 +204,37 @@ impl Recorder {
         batch: &Batch,
         added: &RecordMaps,
         maps: &LoadedMaps,
+        outputs: &mut Outputs,
         writer: &mut Writer<Vec<u8>>,
     ) -> Result<(), GeneratedError> {
-        let firings = ring(maps, added.ring)?;
-        let own = (0..).map(MapId::from_index).zip(&*batch.maps);
-        let own = own.filter(|(_, def)| def.map_type == MapType::Ringbuf);
-        let own = own.map(|(id, _)| Ok((id, ring(maps, id)?)));
-        let own = own.collect::<Result<Vec<(MapId, KernelRing)>, GeneratedError>>()?;
         let seed = batch.members.first().map_or(0, |first| first.recipe.seed);
         let mut calls = Calls::new(seed, self.calls);
         let targets = maps.map(added.targets).ok_or(GeneratedError::NoMap)?;
         let key = self.process.to_ne_bytes();
-        targets.update(&key, &[1, 0, 0, 0], UpdateFlags::empty())?;
-        let mut written = Ok(());
-        for call in 0..=self.calls {
-            if call < self.calls {
-                calls.make();
-            } else {
-                // This call is the last one that is seen.
-                targets.delete(&key)?;
-            }
-            firings.drain(|record| {
-                if written.is_ok() {
-                    written = writer.firing(record);
-                }
-            });
-            for (map, ring) in &own {
-                ring.drain(|record| {
-                    if written.is_ok() {
-                        written = writer.output(&ring_record(*map, record));
-                    }
-                });
-            }
+        let mut value = vec![0; targets.value_size()];
+        if let Some(first) = value.first_mut() {
+            *first = 1;
         }
-        Ok(written?)
+        targets.update(&key, &value, UpdateFlags::empty())?;
+        for _ in 0..self.calls {
+            calls.make();
+            outputs.drain(writer)?;
+        }
+        // This call is the last one that is seen.
+        targets.delete(&key)?;
+        outputs.drain(writer)?;
+        Ok(())
     }
 }
 
-/// The ring buffer of a map.
-fn ring(maps: &LoadedMaps, map: MapId) -> Result<KernelRing, GeneratedError> {
-    let map = maps.map(map).ok_or(GeneratedError::NoMap)?;
-    Ok(map.ring()?)
-}
-
-/// A record of a ring buffer, as recordings have it.
-const fn ring_record(map: MapId, bytes: &[u8]) -> Output<'_> {
-    Output {
-        source: Source::Ring,
-        map: Some(map.0),
-        cpu: None,
-        pid: None,
-        time: None,
-        bytes,
-    }
+/// Detaches all at once: each waits until no CPU can be in its program any more, and they
+/// can wait together.
+fn detach(attached: Vec<Attachment>) {
+    thread::scope(|scope| {
+        for attachment in attached {
+            scope.spawn(move || drop(attachment));
+        }
+    });
 }
 
 /// What the recording of a batch says of itself.
