@@ -146,6 +146,12 @@ impl<R: Read> Recording<R> {
         self.next.offset
     }
 
+    /// How many bytes of memory it has for blocks.
+    #[cfg(test)]
+    pub(super) const fn held(&self) -> usize {
+        self.stored.capacity() + self.plain.capacity()
+    }
+
     /// The next part; `None` after the last one and after an error.
     ///
     /// # Errors
