@@ -68,7 +68,10 @@ mod tests {
     #[test]
     fn the_machine_is_described() {
         let uname = Uname::here();
-        assert!(uname.release.contains('.') && !uname.machine.is_empty(), "{uname:?}");
+        assert!(
+            uname.release.contains('.') && !uname.machine.is_empty(),
+            "{uname:?}"
+        );
         let (one, two) = (Clocks::now(), Clocks::now());
         assert!(one.monotonic <= two.monotonic && one.boottime >= one.monotonic);
         assert!(one.realtime > one.boottime);

@@ -83,7 +83,10 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
     fn send(&self, piece: Piece) -> io::Result<()> {
         self.pieces.send(piece).map_err(|_| {
             // `finish` tells what it was.
-            io::Error::new(io::ErrorKind::BrokenPipe, "the file could not be written to")
+            io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "the file could not be written to",
+            )
         })
     }
 }

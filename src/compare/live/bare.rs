@@ -13,9 +13,7 @@ use super::options::LiveOptions;
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{EventSummary, Summary};
-use crate::compare::recording::{
-    Cause, Header, Loss, RecordedEvent, Sample, WriteError, Writer,
-};
+use crate::compare::recording::{Cause, Header, Loss, RecordedEvent, Sample, WriteError, Writer};
 use crate::kernel::perf::{EventSource, PerfSamples, SampleOptions};
 use crate::kernel::possible_cpus;
 use crate::kernel::tracefs::Tracefs;
@@ -96,10 +94,16 @@ impl LiveEvents {
 /// The events that fit any of the names, in the order of the kernel's.
 fn find<T: AsRef<str>>(tracefs: &Tracefs, names: &[T]) -> Result<Vec<RecordedEvent>, LiveError> {
     let catalogue = Catalogue::of_this_kernel()?;
-    let patterns: Vec<_> = names.iter().map(|name| Pattern::parse(name.as_ref())).collect();
+    let patterns: Vec<_> = names
+        .iter()
+        .map(|name| Pattern::parse(name.as_ref()))
+        .collect();
     for (pattern, name) in patterns.iter().zip(names) {
         let found = catalogue.matching(std::slice::from_ref(pattern));
-        if !found.iter().any(|tracepoint| tracepoint.group.name().is_some()) {
+        if !found
+            .iter()
+            .any(|tracepoint| tracepoint.group.name().is_some())
+        {
             return Err(LiveError::NoEvent {
                 name: name.as_ref().to_owned(),
                 similar: catalogue.similar(pattern, 3),

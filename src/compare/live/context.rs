@@ -29,5 +29,7 @@ pub(super) fn context_len(program: &Program) -> u32 {
 
 fn record(group: &str, name: &str) -> Option<Layout> {
     let format = Tracefs::open().and_then(|tracefs| tracefs.format(group, name));
-    format.ok().or_else(|| Layout::from_btf(running_btf()?, group, name).ok())
+    format
+        .ok()
+        .or_else(|| Layout::from_btf(running_btf()?, group, name).ok())
 }

@@ -52,10 +52,22 @@ pub(super) fn only_for(mut program: Program, targets: MapId) -> Result<Program, 
             *at += added;
         }
     };
-    program.subprograms.iter_mut().for_each(|sub| moved(&mut sub.start.0));
-    program.func_info.iter_mut().for_each(|info| moved(&mut info.insn_off));
-    program.lines.iter_mut().for_each(|line| moved(&mut line.insn_off));
-    program.accesses.iter_mut().for_each(|access| access.pc.0 += added);
+    program
+        .subprograms
+        .iter_mut()
+        .for_each(|sub| moved(&mut sub.start.0));
+    program
+        .func_info
+        .iter_mut()
+        .for_each(|info| moved(&mut info.insn_off));
+    program
+        .lines
+        .iter_mut()
+        .for_each(|line| moved(&mut line.insn_off));
+    program
+        .accesses
+        .iter_mut()
+        .for_each(|access| access.pc.0 += added);
     Ok(program)
 }
 
@@ -75,6 +87,9 @@ mod tests {
         for (before, after) in before.lines.iter().zip(&after.lines).skip(1) {
             assert_eq!(before.insn_off as usize + added, after.insn_off as usize);
         }
-        assert_eq!((outside(ProgType::PerfEvent), outside(ProgType::Tracing)), (1, 0));
+        assert_eq!(
+            (outside(ProgType::PerfEvent), outside(ProgType::Tracing)),
+            (1, 0)
+        );
     }
 }

@@ -161,7 +161,9 @@ impl Follow {
     /// From now on the next process that the calling thread gives birth to is noted.
     pub fn expect(&self, maps: &LoadedMaps) -> Result<(), LiveError> {
         let thread = self.tree.program("thread", THREAD)?;
-        let thread = accepted(&thread, maps)?.test_run(&TestRun::default())?.retval;
+        let thread = accepted(&thread, maps)?
+            .test_run(&TestRun::default())?
+            .retval;
         let mut value = [0; 16];
         value[..4].copy_from_slice(&thread.to_ne_bytes());
         self.put(maps, self.tree.births, 0, &value)
@@ -231,16 +233,15 @@ impl Follow {
         value.ok_or(LiveError::system("reading who was born")(Errno::ENOENT))
     }
 
-    fn put(
-        &self,
-        maps: &LoadedMaps,
-        map: MapId,
-        key: u32,
-        value: &[u8],
-    ) -> Result<(), LiveError> {
-        let map = maps.map(map).ok_or(LiveError::system("a map of ours")(Errno::EBADF))?;
+    fn put(&self, maps: &LoadedMaps, map: MapId, key: u32, value: &[u8]) -> Result<(), LiveError> {
+        let map = maps
+            .map(map)
+            .ok_or(LiveError::system("a map of ours")(Errno::EBADF))?;
         map.update(&key.to_ne_bytes(), value, UpdateFlags::empty())
-            .map_err(|errno| LiveError::Follow { process: key, errno })
+            .map_err(|errno| LiveError::Follow {
+                process: key,
+                errno,
+            })
     }
 }
 

@@ -13,9 +13,7 @@ use super::programs::{Programs, chosen};
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{ProgramSummary, Summary};
-use crate::compare::recording::{
-    Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, RecordedProgram, Resource,
-};
+use crate::compare::recording::{Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, Resource};
 use crate::instrument::{RecordMaps, RecordState};
 use crate::kernel::{Availability, LoadedMaps, possible_cpus};
 use crate::object::Object;
@@ -135,7 +133,9 @@ impl Live {
     /// What each CPU says of its firings.
     fn states(&self) -> Result<Vec<RecordState>, LiveError> {
         let value = self.maps.lookup(self.record.state, &0u32.to_ne_bytes())?;
-        let value = value.ok_or(LiveError::system("reading the recorder's state")(Errno::ENOENT))?;
+        let value = value.ok_or(LiveError::system("reading the recorder's state")(
+            Errno::ENOENT,
+        ))?;
         let cpus = usize::try_from(possible_cpus()).unwrap_or(0).max(1);
         let each = value.len() / cpus;
         let states = value.chunks_exact(each.max(1)).map(RecordState::parse);
@@ -163,7 +163,11 @@ impl Subject for Live {
         header: &mut Header,
     ) -> Result<Begun<Outputs>, LiveError> {
         let before = Snapshot::read(&self.maps, self.own());
-        let programs = self.programs.watched.iter().map(|one| (one.number, &one.program));
+        let programs = self
+            .programs
+            .watched
+            .iter()
+            .map(|one| (one.number, &one.program));
         let drain = Outputs::open(
             &self.maps,
             &self.record,
@@ -182,17 +186,28 @@ impl Subject for Live {
             }
             _ => {}
         }
-        self.programs.attach(&self.options, self.binary.as_deref())?;
-        header.programs = self.programs.watched.iter().map(|one| one.described()).collect();
+        self.programs
+            .attach(&self.options, self.binary.as_deref())?;
+        header.programs = self
+            .programs
+            .watched
+            .iter()
+            .map(|one| one.described())
+            .collect();
         let maps = (0..).zip(self.own());
-        header.maps = maps.map(|(number, map)| RecordedMap::new(number, map)).collect();
+        header.maps = maps
+            .map(|(number, map)| RecordedMap::new(number, map))
+            .collect();
         let bytes = std::fs::read(&self.file).unwrap_or_default();
         header.object = Some(ObjectInfo::new(&self.file, &bytes));
         let file = (Resource::OBJECT, bytes);
         Ok(Begun {
             drain,
             before,
-            resources: [file].into_iter().filter(|(_, bytes)| !bytes.is_empty()).collect(),
+            resources: [file]
+                .into_iter()
+                .filter(|(_, bytes)| !bytes.is_empty())
+                .collect(),
         })
     }
 

@@ -63,7 +63,9 @@ pub fn default_buffer() -> u32 {
 
 /// Bytes of memory that could be used (`MemAvailable` in `/proc/meminfo`).
 fn free(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -90,7 +92,10 @@ mod tests {
         assert_eq!(fitting(gib(1)), 32 << 20);
         assert_eq!(fitting(Some(700 << 20)), 16 << 20);
         assert_eq!(fitting(Some(0)), 1 << 20);
-        assert_eq!(free("MemTotal: 2 kB\nMemAvailable:       3 kB\n"), Some(3072));
+        assert_eq!(
+            free("MemTotal: 2 kB\nMemAvailable:       3 kB\n"),
+            Some(3072)
+        );
         assert_eq!(free("MemTotal: 2 kB\n"), None);
         assert!(default_buffer().is_power_of_two() && BUFFER.contains(&default_buffer()));
     }

@@ -116,7 +116,9 @@ impl Outputs {
         }
         for (number, program) in programs {
             let room = usize::try_from(number).unwrap_or(0) + 1;
-            outputs.counts.resize(room.max(outputs.counts.len()), Count::default());
+            outputs
+                .counts
+                .resize(room.max(outputs.counts.len()), Count::default());
             if outputs.printk.is_none() && prints(program) {
                 outputs.printk = Some(PrintkLines::open().map_err(|error| LiveError::Attach {
                     program: "the listener to bpf_trace_printk".to_owned(),
@@ -129,7 +131,9 @@ impl Outputs {
 
     /// How many firings of a program came.
     pub fn count(&self, program: u32) -> Count {
-        let count = usize::try_from(program).ok().and_then(|number| self.counts.get(number));
+        let count = usize::try_from(program)
+            .ok()
+            .and_then(|number| self.counts.get(number));
         count.copied().unwrap_or_default()
     }
 
@@ -275,6 +279,11 @@ mod tests {
         let printing = one_liners.programs().map(Result::unwrap).filter(prints);
         assert_ne!(printing.count(), 0);
         let hist = Object::open("examples/bpf/write_hist.bpf.o").unwrap();
-        assert!(!hist.programs().map(Result::unwrap).any(|program| prints(&program)));
+        assert!(
+            !hist
+                .programs()
+                .map(Result::unwrap)
+                .any(|program| prints(&program))
+        );
     }
 }

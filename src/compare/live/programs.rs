@@ -62,7 +62,9 @@ pub(super) fn chosen(object: &Object, options: &LiveOptions) -> Result<Vec<Progr
     };
     if programs.is_empty() {
         let file = object.file();
-        return Err(LiveError::Nothing(format!("{file} has no program that is loaded")));
+        return Err(LiveError::Nothing(format!(
+            "{file} has no program that is loaded"
+        )));
     }
     Ok(programs)
 }
@@ -194,13 +196,22 @@ impl Watched {
 
     /// Where it is attached, in words.
     pub fn place(&self) -> String {
-        self.point.as_ref().map(AttachPoint::to_string).unwrap_or_default()
+        self.point
+            .as_ref()
+            .map(AttachPoint::to_string)
+            .unwrap_or_default()
     }
 
     /// What a recording says of it.
     pub fn described(&self) -> RecordedProgram {
         let how = self.how.clone();
-        RecordedProgram::new(self.number, &self.program, self.place(), self.context_len, how)
+        RecordedProgram::new(
+            self.number,
+            &self.program,
+            self.place(),
+            self.context_len,
+            how,
+        )
     }
 }
 

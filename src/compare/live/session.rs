@@ -30,8 +30,11 @@ pub(super) trait Subject: Send {
 
     /// Switches everything on. The command is there and held; `child` is its number as
     /// this process sees it. Adds to the header what it holds.
-    fn begin(&mut self, child: Option<u32>, header: &mut Header)
-    -> Result<Begun<Self::Drain>, LiveError>;
+    fn begin(
+        &mut self,
+        child: Option<u32>,
+        header: &mut Header,
+    ) -> Result<Begun<Self::Drain>, LiveError>;
 
     /// Switches everything off.
     fn end(&mut self) -> Result<(), LiveError>;
@@ -57,7 +60,7 @@ pub(super) struct Counted {
 }
 
 /// A recording that goes on.
-struct Under<'s, W, D> {
+struct Under<'s, W: Write + Send + 's, D> {
     writer: Writer<Background<'s, W>>,
     drain: D,
 }
@@ -77,7 +80,7 @@ pub(super) fn record<S: Subject, W: Write + Send>(
     thread::scope(|scope| {
         let mut under = None;
         let mut started = Instant::now();
-        let mut begin = |subject: &mut S, child| {
+        let begin = |subject: &mut S, child| {
             under = Some(begin(scope, subject, child, header, options, sink)?);
             started = Instant::now();
             Ok(())
@@ -96,7 +99,7 @@ pub(super) fn record<S: Subject, W: Write + Send>(
         let Some(under) = under else {
             return Err(LiveError::Nothing("the command did not run".to_owned()));
         };
-        finish(scope, subject, under, child, started, options)
+        finish(subject, under, child, started, options)
     })
 }
 
@@ -129,8 +132,7 @@ fn begin<'s, 'e, S: Subject, W: Write + Send + 's>(
 }
 
 /// Waits for the end, switches off and writes the rest.
-fn finish<'s, 'e, S: Subject, W: Write + Send + 's>(
-    scope: &'s Scope<'s, 'e>,
+fn finish<'s, S: Subject, W: Write + Send + 's>(
     subject: &mut S,
     under: Under<'s, W, S::Drain>,
     mut child: Option<Child>,
@@ -164,7 +166,6 @@ fn finish<'s, 'e, S: Subject, W: Write + Send + 's>(
         };
         (waited, consumed, duration, off)
     });
-    let _ = scope;
     let waited = waited.map_err(LiveError::system("waiting for the end"))?;
     consumed?;
     off?;
@@ -196,14 +197,16 @@ fn finish<'s, 'e, S: Subject, W: Write + Send + 's>(
     counted.after.write(&mut writer, When::After)?;
     summary.totals = *writer.totals();
     let file = writer.finish(summary.end(counted.cpus))?;
-    file.finish().map_err(crate::compare::recording::WriteError::Io)?;
+    file.finish()
+        .map_err(crate::compare::recording::WriteError::Io)?;
     Ok(summary)
 }
 
 /// The command's words.
 fn words(command: &Command) -> Vec<String> {
     let all = std::iter::once(command.get_program()).chain(command.get_args());
-    all.map(|word| word.to_string_lossy().into_owned()).collect()
+    all.map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 fn spawn_error(command: &Command, error: SpawnError<LiveError>) -> LiveError {

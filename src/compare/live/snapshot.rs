@@ -17,7 +17,11 @@ impl Snapshot {
     /// Reads the maps of these definitions. Nobody should be writing to them meanwhile.
     pub fn read(maps: &LoadedMaps, defs: &[MapDef]) -> Self {
         let ids = (0..).map(MapId::from_index);
-        Self(ids.zip(defs).map(|(id, def)| read(maps.map(id), def)).collect())
+        Self(
+            ids.zip(defs)
+                .map(|(id, def)| read(maps.map(id), def))
+                .collect(),
+        )
     }
 
     /// Writes them to a recording.
