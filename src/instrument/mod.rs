@@ -26,10 +26,14 @@
 //! | `replay` | the replay form |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
+mod calls;
+mod dataflow;
 mod entries;
 mod error;
 mod firing;
+mod liveness;
 mod maps;
+mod patch;
 mod plan;
 mod replay;
 mod replay_maps;
