@@ -4,6 +4,8 @@
 //! JSON form; `docs/cli.md` documents both.
 
 mod bench;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod compare;
 mod conformance;
 mod disasm;
 mod exit;
@@ -47,6 +49,8 @@ enum Verb {
     Verify(Box<verify::Arguments>),
     Run(Box<run::Arguments>),
     Bench(Box<bench::Arguments>),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Compare(Box<compare::Arguments>),
     Replay(Box<replay::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
@@ -79,6 +83,8 @@ impl Verb {
             Self::Verify(arguments) => verify::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
             Self::Bench(arguments) => bench::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Compare(arguments) => compare::run(&arguments, printer),
             Self::Replay(arguments) => replay::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),

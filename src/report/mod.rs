@@ -2,6 +2,8 @@
 //! (`Display`) and JSON (`Serialize`).
 
 mod bench;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod compare;
 mod datum;
 mod heatmap;
 mod histogram;
@@ -28,6 +30,8 @@ mod tracepoints;
 mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use compare::{EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};

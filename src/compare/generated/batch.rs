@@ -113,6 +113,12 @@ fn named(name: &str, seed: u64) -> String {
     format!("{name}_{seed:x}")
 }
 
+/// Whether a program or a map has a name that was made for this recipe.
+pub(super) fn belongs_to(name: &str, recipe: Recipe) -> bool {
+    name.rsplit_once('_')
+        .is_some_and(|(_, seed)| u64::from_str_radix(seed, 16) == Ok(recipe.seed))
+}
+
 /// The maps that a program uses, on their way to those of the batch.
 struct Moved<'a> {
     own: &'a [MapDef],

@@ -27,7 +27,8 @@ mod tally;
 mod verdict;
 
 pub use batch::Recipe;
-pub use tally::{EngineTally, Finding, FindingKind, Tally, Times};
+pub use tally::{Detail, EngineTally, Finding, FindingKind, Tally, Times};
+pub use verdict::Replayed;
 
 use std::time::Instant;
 
@@ -89,7 +90,7 @@ pub enum GeneratedError {
     Kernel(#[from] KernelError),
     /// An operation on a map failed.
     #[error("a map of the recorder: {0}")]
-    Map(#[from] Errno),
+    Map(Errno),
     /// A map of the recorder is not there, or holds something else.
     #[error("a map of the recorder is not there: a mistake in bpflab")]
     NoMap,
@@ -108,6 +109,12 @@ pub enum GeneratedError {
     /// The kernel refuses a program of bpflab's own.
     #[error("a program of bpflab's own: {0}")]
     Own(String),
+}
+
+impl From<Errno> for GeneratedError {
+    fn from(errno: Errno) -> Self {
+        Self::Map(errno)
+    }
 }
 
 impl From<AsmError> for GeneratedError {
@@ -182,11 +189,13 @@ fn compare_batch(
         .filter_map(|member| batch.members.get(*member))
         .collect();
     let programs = members.iter().map(|member| member.program.clone());
-    let replay = Replay::of_programs(programs.collect(), recorded.bytes)?;
+    let programs: Vec<_> = programs.collect();
+    let replay = Replay::of_programs(&programs, recorded.bytes)?;
     for engine in engines {
         let report = replay.run(*engine)?;
         for (program, member) in report.programs.iter().zip(&members) {
-            let (word, text) = verdict::of(&report, program, member.recipe);
+            let replayed = Replayed::of(&report, program, member.recipe);
+            let word = replayed.word();
             *tally.engine(*engine).verdicts.entry(word).or_default() += 1;
             let kind = match word {
                 Word::Different => FindingKind::Different(*engine),
@@ -197,7 +206,7 @@ fn compare_batch(
                 recipe: member.recipe,
                 shrunk: None,
                 kind,
-                text,
+                detail: Detail::Replayed(Box::new(replayed)),
             });
         }
     }
@@ -225,7 +234,7 @@ fn shrink(recorder: &Recorder, finding: &mut Finding) -> Result<(), GeneratedErr
             Some(found) => {
                 most = size;
                 finding.shrunk = Some(recipe);
-                finding.text = found.text;
+                finding.detail = found.detail;
             }
             None => least = size + 1,
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::GeneratedError;
 use super::batch::{Batch, Member, TRACEPOINT};
 use super::fire::Calls;
-use super::tally::{Finding, FindingKind, Tally};
+use super::tally::{Detail, Finding, FindingKind, Tally};
 use crate::compare::live::{Drain, Outputs, Snapshot};
 use crate::compare::recording::{
     Cause, CpuTotal, Ended, Header, How, Loss, RecordedMap, RecordedProgram, Summary, When, Writer,
@@ -140,12 +140,12 @@ impl Recorder {
         tally: &mut Tally,
     ) -> Result<Option<LoadedProgram>, GeneratedError> {
         let recipe = member.recipe;
-        let mut find = |tally: &mut Tally, kind, text: String| {
+        let find = |tally: &mut Tally, kind, text: String| {
             tally.findings.push(Finding {
                 recipe,
                 shrunk: None,
                 kind,
-                text,
+                detail: Detail::Refused(text),
             });
         };
         let start = Instant::now();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::batch::Recipe;
+use super::verdict::Replayed;
 use crate::compare::replay::Word;
 use crate::harness::EngineKind;
 
@@ -46,12 +47,21 @@ pub struct Finding {
     pub shrunk: Option<Recipe>,
     /// What kind of thing.
     pub kind: FindingKind,
-    /// What was found, in words.
-    pub text: String,
+    /// What was found.
+    pub detail: Detail,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// What a verifier says.
+    Refused(String),
+    /// What a replay says.
+    Replayed(Box<Replayed>),
 }
 
 /// What should not be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FindingKind {
     /// The kernel accepts what we refuse.
     OnlyKernelAccepts,

@@ -1,6 +1,7 @@
 //! The whole way of a recording: maps before, firings, outputs, maps after, the end.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::bare::{self, Bare};
 use super::contents::{self, After};
@@ -23,6 +24,7 @@ use crate::compare::recording::{
 use crate::harness::EngineKind;
 use crate::instrument::{Firing, FiringFlags};
 use crate::object::{Object, Target};
+use crate::program::Program;
 use crate::util::MapId;
 use crate::vm::Machine;
 
@@ -90,6 +92,25 @@ impl Replay {
     /// As of [`run`](Self::run).
     pub fn run_bare(&self, object: &Object, engine: EngineKind) -> Result<Bare, ReplayError> {
         bare::run(object, &self.source, &self.header, engine)
+    }
+
+    /// The same for programs that come from no object. They share their maps.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn of_programs(
+        programs: &[Arc<Program>],
+        recording: impl Into<Source>,
+    ) -> Result<Self, ReplayError> {
+        let source = recording.into();
+        let header = source.open()?.header().clone();
+        let maps = programs.first().map(|program| program.maps.clone());
+        let programs = Programs::among(programs, &maps.unwrap_or_default(), &header)?;
+        Ok(Self {
+            source,
+            header,
+            programs,
+        })
     }
 
     /// What the recording says of itself.

@@ -5,9 +5,13 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 
-use crate::compare::generated::{Finding, Recipe, Tally};
-use crate::compare::replay::Word;
+use crate::compare::generated::{Detail, Finding, Recipe, Replayed, Tally};
+use crate::compare::replay::{Verdict, Word};
+use crate::report::replay::{
+    Explained, map_json, output_json, program_json, said_of_map, said_of_output,
+};
 use crate::report::table::Table;
 
 /// What came of programs made up. Its fields are the keys of `--json`.
@@ -63,10 +67,14 @@ pub struct FindingRow {
     pub size: usize,
     /// How many are enough for the same finding.
     pub shrunk_to: Option<usize>,
-    /// What was found.
-    pub message: String,
+    /// What a verifier says.
+    pub message: Option<String>,
+    /// What the replay says of the program, of its maps and of what it put out.
+    pub replay: Option<Json>,
     #[serde(skip)]
     title: String,
+    #[serde(skip)]
+    text: String,
 }
 
 impl GeneratedSummary {
@@ -129,10 +137,44 @@ impl FindingRow {
             seed,
             size,
             shrunk_to: finding.shrunk.map(|recipe| recipe.size),
-            message: finding.text.clone(),
+            message: match &finding.detail {
+                Detail::Refused(message) => Some(message.clone()),
+                Detail::Replayed(_) => None,
+            },
+            replay: match &finding.detail {
+                Detail::Refused(_) => None,
+                Detail::Replayed(replayed) => Some(replayed_json(replayed)),
+            },
             title: finding.kind.text(),
+            text: match &finding.detail {
+                Detail::Refused(message) => message.clone(),
+                Detail::Replayed(replayed) => said(replayed),
+            },
         }
     }
+}
+
+fn replayed_json(replayed: &Replayed) -> Json {
+    json!({
+        "program": program_json(&replayed.program),
+        "maps": replayed.maps.iter().map(map_json).collect::<Vec<_>>(),
+        "outputs": replayed.outputs.iter().map(output_json).collect::<Vec<_>>(),
+    })
+}
+
+/// What is said of a program, its maps and its outputs, a line each.
+fn said(replayed: &Replayed) -> String {
+    let program = &replayed.program;
+    let mut lines = Vec::new();
+    match &program.verdict {
+        Verdict::Different(first) => lines.push(Explained(&program.name, first).to_string()),
+        verdict => lines.push(format!("{}: {}", program.name, verdict.word())),
+    }
+    let maps = replayed.maps.iter();
+    lines.extend(maps.map(|map| format!("{}: {}", map.name, said_of_map(map))));
+    let outputs = replayed.outputs.iter();
+    lines.extend(outputs.map(|output| format!("{}: {}", output.name, said_of_output(output))));
+    lines.join("\n")
 }
 
 impl fmt::Display for GeneratedSummary {
@@ -203,7 +245,7 @@ impl fmt::Display for FindingRow {
         let Self { seed, title, .. } = self;
         let size = self.shrunk_to.unwrap_or(self.size);
         writeln!(f, "\n{title}: seed {seed}")?;
-        for line in self.message.lines() {
+        for line in self.text.lines() {
             writeln!(f, "  {line}")?;
         }
         writeln!(
@@ -237,13 +279,13 @@ mod tests {
             recipe: Recipe { seed: 7, size: 700 },
             shrunk: Some(Recipe { seed: 7, size: 31 }),
             kind: FindingKind::Different(EngineKind::Jit),
-            text: "returned 1, not 2".to_owned(),
+            detail: Detail::Refused("returned 1, not 2".to_owned()),
         });
         tally.findings.push(Finding {
             recipe: Recipe { seed: 8, size: 700 },
             shrunk: None,
             kind: FindingKind::OnlyWeAccept,
-            text: "R1 !read_ok".to_owned(),
+            detail: Detail::Refused("R1 !read_ok".to_owned()),
         });
         let summary = GeneratedSummary::new(&tally);
         assert_eq!((summary.accepted, summary.disagreed, summary.findings), (8, 1, 2));
