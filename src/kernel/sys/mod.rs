@@ -10,6 +10,7 @@ mod mapping;
 mod maps;
 mod mounts;
 mod programs;
+mod watchdog;
 
 pub(super) use btf::BtfFd;
 pub(super) use mapping::Mapping;
@@ -17,3 +18,4 @@ pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
 pub(super) use mounts::{Access, Folder, errno_of};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub(super) use watchdog::Watchdog;
