@@ -16,6 +16,7 @@ mod answer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod ours;
+pub mod recording;
 mod subject;
 
 pub use answer::{Answer, Details, Difference, MapContents, difference};
