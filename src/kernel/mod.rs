@@ -26,6 +26,7 @@
 //! us is closed when its value is dropped; nothing is pinned or attached. Programs and
 //! BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
 
+pub mod attach;
 mod availability;
 mod cpus;
 mod error;
@@ -34,13 +35,15 @@ mod load;
 mod loaded_program;
 mod log;
 mod maps;
+pub mod outputs;
+pub mod perf;
 mod probe;
-mod ring;
 mod sys;
 mod target;
 mod test_run;
 pub mod tracefs;
 pub mod tracepoints;
+mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
@@ -48,6 +51,6 @@ pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
 pub use maps::LoadedMaps;
-pub use ring::KernelRing;
-pub use sys::KernelBatch;
+pub use outputs::KernelRing;
+pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
 pub use test_run::{TestRun, TestRunResult};
