@@ -14,6 +14,7 @@ mod perf;
 mod poll;
 mod program_info;
 mod programs;
+mod watchdog;
 
 pub(super) use btf::BtfFd;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
@@ -25,3 +26,4 @@ pub(super) use perf::{EventFlags, EventRequest, PerfFd, SampleType};
 pub(super) use poll::poll;
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub(super) use watchdog::Watchdog;
