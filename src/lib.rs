@@ -40,6 +40,7 @@ pub mod cli;
 pub mod compare;
 pub mod r#gen;
 pub mod harness;
+pub mod instrument;
 pub mod interp;
 pub mod isa;
 #[cfg(feature = "jit")]

@@ -1,0 +1,213 @@
+//! The bytes that one run of a recorded program leaves in the ring buffer.
+//!
+//! ```text
+//!  0  u32 program         12  u32 bytes of context   32  u64 time
+//!  4  u32 cpu             16  u64 bytes of log       40  u64 pid_tgid
+//!  8  u16 depth           24  u64 sequence           48  u64 returned
+//! 10  u16 flags           56  context, filled up to 8 bytes with zeros, then the log
+//! ```
+//!
+//! Numbers are little-endian, as on all machines that bpflab records on.
+
+use bitflags::bitflags;
+
+use super::error::{Damage, Damaged};
+use crate::util::{ReadError, Reader};
+
+/// What one run of a recorded program leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Firing<'a> {
+    /// The program: [`RecordOptions::number`](super::RecordOptions::number).
+    pub program: u32,
+    /// The CPU that it ran on.
+    pub cpu: u32,
+    /// How many recorded programs it interrupted there.
+    pub depth: u16,
+    /// What else is to be said.
+    pub flags: FiringFlags,
+    /// Its number among the firings on that CPU, in the order of their starts, from 0: a
+    /// gap is a loss.
+    pub sequence: u64,
+    /// When it started: `bpf_ktime_get_ns`, in nanoseconds since boot.
+    pub time: u64,
+    /// `bpf_get_current_pid_tgid` then.
+    pub pid_tgid: u64,
+    /// `r0` at its exit.
+    pub returned: u64,
+    /// The context as it was at the start.
+    pub context: &'a [u8],
+    /// The entries: [`Plan::entries`](super::Plan::entries).
+    pub log: &'a [u8],
+}
+
+bitflags! {
+    /// What else is to be said of a firing.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct FiringFlags: u16 {
+        /// The log was longer than the buffer: there is none.
+        const OVERFLOW = 1 << 0;
+        /// A field was longer than what is kept of it.
+        const CAPPED = 1 << 1;
+    }
+}
+
+/// Where the fields lie, in bytes from the start.
+pub(super) mod offset {
+    pub(in crate::instrument) const PROGRAM: u32 = 0;
+    pub(in crate::instrument) const CPU: u32 = 4;
+    pub(in crate::instrument) const DEPTH: u32 = 8;
+    pub(in crate::instrument) const FLAGS: u32 = 10;
+    pub(in crate::instrument) const CONTEXT_LEN: u32 = 12;
+    pub(in crate::instrument) const LOG_LEN: u32 = 16;
+    pub(in crate::instrument) const SEQUENCE: u32 = 24;
+    pub(in crate::instrument) const TIME: u32 = 32;
+    pub(in crate::instrument) const PID_TGID: u32 = 40;
+    pub(in crate::instrument) const RETURNED: u32 = 48;
+    pub(in crate::instrument) const CONTEXT: u32 = 56;
+}
+
+/// The context is filled up to a multiple of this.
+pub(super) const CONTEXT_UNIT: usize = 8;
+
+impl<'a> Firing<'a> {
+    /// Reads the bytes of one ring-buffer record.
+    ///
+    /// # Errors
+    /// [`Damaged`] where they are not those of a firing. The log itself is not looked at.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Damaged> {
+        let mut reader = Reader::new(bytes);
+        let (program, cpu) = (take(reader.u32())?, take(reader.u32())?);
+        let (depth, flags) = (take(reader.u16())?, take(reader.u16())?);
+        let context_len = take(reader.u32())?;
+        let log_len = take(reader.u64())?;
+        let (sequence, time) = (take(reader.u64())?, take(reader.u64())?);
+        let (pid_tgid, returned) = (take(reader.u64())?, take(reader.u64())?);
+        let flags = FiringFlags::from_bits(flags).ok_or(Damaged {
+            offset: offset::FLAGS as usize,
+            damage: Damage::Flags(flags),
+        })?;
+        let len = |len: u64| usize::try_from(len).unwrap_or(usize::MAX);
+        let context_len = len(context_len.into());
+        let context = take(reader.bytes(context_len))?;
+        let filling = context_len.next_multiple_of(CONTEXT_UNIT) - context_len;
+        take(reader.bytes(filling))?;
+        let log = take(reader.bytes(len(log_len)))?;
+        // The kernel's records have the length that was asked for, not one byte more.
+        let left = bytes.len() - reader.offset();
+        if left > 0 {
+            return Err(Damaged {
+                offset: reader.offset(),
+                damage: Damage::Long(left),
+            });
+        }
+        Ok(Self {
+            program,
+            cpu,
+            depth,
+            flags,
+            sequence,
+            time,
+            pid_tgid,
+            returned,
+            context,
+            log,
+        })
+    }
+
+    /// Writes the bytes that [`parse`](Self::parse) reads, at the end of `to`.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        let context_len = u32::try_from(self.context.len()).unwrap_or(u32::MAX);
+        to.extend(self.program.to_le_bytes());
+        to.extend(self.cpu.to_le_bytes());
+        to.extend(self.depth.to_le_bytes());
+        to.extend(self.flags.bits().to_le_bytes());
+        to.extend(context_len.to_le_bytes());
+        to.extend((self.log.len() as u64).to_le_bytes());
+        for word in [self.sequence, self.time, self.pid_tgid, self.returned] {
+            to.extend(word.to_le_bytes());
+        }
+        to.extend(self.context);
+        let filled = self.context.len().next_multiple_of(CONTEXT_UNIT);
+        to.resize(to.len() + filled - self.context.len(), 0);
+        to.extend(self.log);
+    }
+}
+
+/// What was read, or that the bytes end there.
+fn take<T>(read: Result<T, ReadError>) -> Result<T, Damaged> {
+    read.map_err(|error| Damaged {
+        offset: error.offset,
+        damage: Damage::Short {
+            needed: error.wanted,
+            left: error.left,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn firing<'a>(context: &'a [u8], log: &'a [u8]) -> Firing<'a> {
+        Firing {
+            program: 3,
+            cpu: 1,
+            depth: 2,
+            flags: FiringFlags::CAPPED,
+            sequence: 1 << 40,
+            time: 5,
+            pid_tgid: 7 << 32 | 8,
+            returned: u64::MAX,
+            context,
+            log,
+        }
+    }
+
+    fn bytes(firing: Firing<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        firing.write(&mut bytes);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            context in proptest::collection::vec(any::<u8>(), 0..40),
+            log in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let written = firing(&context, &log);
+            let bytes = bytes(written);
+            prop_assert_eq!(Firing::parse(&bytes), Ok(written));
+        }
+    }
+
+    #[test]
+    fn each_byte_that_is_missing_is_missed() {
+        let whole = bytes(firing(&[1; 12], &[2; 5]));
+        assert_eq!(whole.len(), 56 + 16 + 5);
+        for len in 0..whole.len() {
+            let error = Firing::parse(&whole[..len]).unwrap_err();
+            assert!(
+                matches!(error.damage, Damage::Short { .. }),
+                "{len}: {error}"
+            );
+        }
+        let long = [whole, vec![0]].concat();
+        assert_eq!(
+            Firing::parse(&long).unwrap_err().to_string(),
+            "byte 77: 1 bytes too many"
+        );
+    }
+
+    #[test]
+    fn lengths_and_flags_that_lie_are_errors() {
+        let mut long = bytes(firing(&[], &[]));
+        long[16..24].fill(0xff);
+        assert!(Firing::parse(&long).is_err());
+        let mut flagged = bytes(firing(&[], &[]));
+        flagged[11] = 0x80;
+        assert_eq!(Firing::parse(&flagged).unwrap_err().offset, 10);
+    }
+}

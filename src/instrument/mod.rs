@@ -1,0 +1,39 @@
+//! Programs that write down what they take from outside and what they give to it.
+//!
+//! A program is *instrumented*: rewritten into one that does the same and keeps a log. The
+//! *recorded form* runs in the kernel and hands each firing's log to user space; the
+//! *replay form* has the same sites, takes from a tape what the recorded form took from
+//! the world, and keeps a log of its own, to be compared byte by byte. Both are ordinary
+//! BPF programs: a verifier judges them, any engine runs them, and nothing is hooked.
+//!
+//! A [`Site`] is an instruction of the original program that takes something from outside
+//! (a helper's result and the memory it fills, a load from a map's value or through a
+//! kernel pointer) or gives something to it (a store to a map's value, a key handed to a
+//! helper). What is the run's own is none: its stack, its context, which is copied at the
+//! start, constants in frozen maps, ring-buffer records that are not submitted yet.
+//!
+//! A [`Firing`] is what one run of a recorded program leaves behind: who, when, where, its
+//! context, its return value, and a log of packed entries: the site's number in two
+//! bytes, then the site's [fields](Site::fields). [`Plan::entries`] reads it.
+//!
+//! | file | its one job |
+//! |---|---|
+//! | `plan` | the analysis of a program, from which both forms are made |
+//! | `site` | what is logged where |
+//! | `firing`, `entries` | the bytes of a firing and of its log |
+//! | `maps` | the maps that recording adds, and what lies where in them |
+//! | `error` | why a program can't be recorded, where a log is damaged |
+
+mod entries;
+mod error;
+mod firing;
+mod maps;
+mod plan;
+mod site;
+
+pub use entries::{Entries, Entry};
+pub use error::{Damage, Damaged, Reason, Unrecordable};
+pub use firing::{Firing, FiringFlags};
+pub use maps::{RecordMaps, RecordOptions, RecordState};
+pub use plan::Plan;
+pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What};
