@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! System calls are made in one file, `sys.rs`. Everything that the kernel holds for
+//! System calls are made in one folder, `sys`. Everything that the kernel holds for
 //! us is closed when its value is dropped; nothing is pinned or attached. Programs and
 //! BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
 
@@ -39,6 +39,8 @@ mod ring;
 mod sys;
 mod target;
 mod test_run;
+pub mod tracefs;
+pub mod tracepoints;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};

@@ -23,6 +23,8 @@ mod slot_keys;
 mod support;
 mod table;
 mod tally;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod tracepoints;
 mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
@@ -50,6 +52,8 @@ pub use rejection::{PlacedLabel, Rejection};
 pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
     Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
     LogDifference, Match, MatchTable, SortError, SortKey, Subject, VerdictRow, VerdictTable,
