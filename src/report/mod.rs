@@ -46,6 +46,7 @@ pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use recording::{
     CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
+    ResourceRow,
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};

@@ -25,6 +25,8 @@ pub struct RecordingReport {
     pub cpus: Vec<CpuActivity>,
     /// What is there of each map, in the header's order.
     pub maps: Vec<MapActivity>,
+    /// The files that it carries along.
+    pub resources: Vec<ResourceRow>,
     /// What the recorder knows to be missing.
     pub losses: Vec<LossRow>,
     /// How much there is.
@@ -109,6 +111,15 @@ pub struct MapReading {
     pub why: String,
 }
 
+/// A file in the recording.
+#[derive(Debug, Clone, Serialize)]
+pub struct ResourceRow {
+    /// What it is: `object`, `kernel-btf`.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
 /// Something that is missing.
 #[derive(Debug, Clone, Serialize)]
 pub struct LossRow {
@@ -154,6 +165,7 @@ impl RecordingReport {
             programs: seen.programs,
             cpus: seen.cpus.into_values().collect(),
             maps: seen.maps,
+            resources: seen.resources,
             totals: *recording.totals(),
             end,
             state,
@@ -177,6 +189,7 @@ struct Seen {
     programs: Vec<ProgramActivity>,
     cpus: BTreeMap<u32, CpuActivity>,
     maps: Vec<MapActivity>,
+    resources: Vec<ResourceRow>,
     losses: BTreeMap<(Cause, Option<u32>, Option<u32>), u64>,
 }
 
@@ -197,6 +210,7 @@ impl Seen {
             programs: programs.collect(),
             cpus: BTreeMap::new(),
             maps: maps.collect(),
+            resources: Vec::new(),
             losses: BTreeMap::new(),
         }
     }
@@ -219,6 +233,12 @@ impl Seen {
         match part {
             Part::Firings(records) => records.clone().for_each(|record| self.add_firing(record)),
             Part::MapReads(reads) => reads.clone().for_each(|read| self.add_reading(&read)),
+            Part::Resources(files) => {
+                self.resources.extend(files.clone().map(|file| ResourceRow {
+                    name: String::from_utf8_lossy(file.name).into_owned(),
+                    bytes: file.bytes.len(),
+                }))
+            }
             Part::Losses(losses) => losses.clone().for_each(|loss| self.lose(loss)),
             _ => {}
         }

@@ -8,4 +8,5 @@ mod tests;
 
 pub use activity::{
     CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
+    ResourceRow,
 };

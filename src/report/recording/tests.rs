@@ -1,7 +1,7 @@
 use super::*;
 use crate::compare::recording::{
     Cause, Contents, CpuTotal, Ended, Filter, Header, How, KernelInfo, Loss, MapEntry, MapRead,
-    ObjectInfo, RecordedMap, RecordedProgram, Recording, Start, Summary, When, Writer,
+    ObjectInfo, RecordedMap, RecordedProgram, Recording, Resource, Start, Summary, When, Writer,
 };
 use crate::instrument::{Firing, FiringFlags};
 
@@ -56,6 +56,11 @@ fn header() -> Header {
 /// Three firings of CPU 1, of which it has the numbers 0, 1 and 3.
 fn writer(file: &mut Vec<u8>) -> Writer<&mut Vec<u8>> {
     let mut writer = Writer::new(file, &header()).unwrap();
+    let resource = Resource {
+        name: Resource::OBJECT,
+        bytes: b"an object",
+    };
+    writer.resource(&resource).unwrap();
     let entry = MapEntry {
         when: When::Before,
         map: 0,
@@ -142,6 +147,7 @@ recording a.bpfrec
   command     dd count=3
   recorded    what happened to the command and the processes that it started
   object      hist.bpf.o, 9 bytes, checksum bea20013
+  carries     object (9 bytes)
   ended       after 1.234 s: the command exited with 0
 
 programs
@@ -186,7 +192,7 @@ fn one_that_is_cut_off_or_damaged_is_told_as_far_as_it_goes() {
     let last = report.to_string().lines().last().unwrap().to_owned();
     let len = file.len();
     let wanted = format!(
-        "3 firings, 1 map entry, 1 lost; cut off in block 4 at byte {len}, of which 0 bytes are there"
+        "3 firings, 1 map entry, 1 lost; cut off in block 5 at byte {len}, of which 0 bytes are there"
     );
     assert_eq!(last, wanted);
 
@@ -199,7 +205,7 @@ fn one_that_is_cut_off_or_damaged_is_told_as_far_as_it_goes() {
         report
             .problem
             .unwrap()
-            .starts_with("damaged: block 3 at byte ")
+            .starts_with("damaged: block 4 at byte ")
     );
 }
 

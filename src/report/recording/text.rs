@@ -104,6 +104,9 @@ impl RecordingReport {
             );
             say("object", text);
         }
+        let carried = self.resources.iter();
+        let carried = carried.map(|file| format!("{} ({} bytes)", file.name, file.bytes));
+        say("carries", carried.collect::<Vec<_>>().join(", "));
         if let Some(end) = &self.end {
             say("ended", ended_words(end));
         }
