@@ -16,6 +16,7 @@ mod machine_listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
+mod recording;
 mod refused;
 mod rejection;
 mod slot_keys;
@@ -43,6 +44,10 @@ pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+pub use recording::{
+    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
+    ResourceRow,
+};
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
 pub use support::{Need, ProgramSupport, State, Support};
