@@ -17,6 +17,7 @@ mod answer;
 mod kernel;
 mod ours;
 pub mod recording;
+pub mod replay;
 mod subject;
 
 pub use answer::{Answer, Details, Difference, MapContents, difference};
