@@ -15,6 +15,8 @@
 mod answer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod live;
 mod ours;
 pub mod recording;
 pub mod replay;
