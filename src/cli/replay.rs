@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use serde_json::json;
 
 use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::printer::Printer;
 use super::run::Engine;
-use crate::compare::replay::{Replay, ReplayError, Source};
+use crate::compare::replay::{Bare, Replay, ReplayError, Source};
 use crate::harness::EngineKind;
-use crate::report::ReplayView;
+use crate::object::Object;
+use crate::report::{HistogramRule, MapContents, ReplayView};
 
 /// Replay a recording in user space, and compare everything
 ///
@@ -74,6 +76,11 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     };
     let mut exit = Exit::Fine;
     for engine in engines {
+        if replay.is_bare() {
+            let bare = replay.run_bare(&object, engine).map_err(in_file)?;
+            exit = exit.max(show_bare(&file, &object, &bare, printer)?);
+            continue;
+        }
         let start = Instant::now();
         let report = replay.run(engine).map_err(in_file)?;
         let elapsed = start.elapsed();
@@ -88,4 +95,41 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         }
     }
     Ok(exit)
+}
+
+/// Shows what came of programs on events on which none had run.
+fn show_bare(
+    file: &str,
+    object: &Object,
+    bare: &Bare,
+    printer: &mut Printer,
+) -> Result<Exit, Failure> {
+    printer.show(&ReplayView {
+        recording: file,
+        object: object.file(),
+        report: &bare.report,
+        elapsed: None,
+    })?;
+    for (event, samples) in &bare.unwanted {
+        let why = format!("no program of {} is for {event}", object.file());
+        if printer.is_json() {
+            printer.row(&json!({ "event": event, "samples": samples, "why": why }))?;
+        } else {
+            printer.text(format!("{samples} events passed over: {why}\n"))?;
+        }
+    }
+    let maps = bare.vm.maps();
+    for map in maps.filter(|map| !map.def().frozen && !map.def().map_type.holds_maps()) {
+        if let Some(contents) = MapContents::new(&map, object.btf(), HistogramRule::default())? {
+            if !printer.is_json() {
+                printer.text("\n")?;
+            }
+            printer.show(&contents)?;
+        }
+    }
+    Ok(if bare.report.is_fine() {
+        Exit::Fine
+    } else {
+        Exit::No
+    })
 }

@@ -14,6 +14,8 @@
 
 mod answer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod generated;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod live;

@@ -56,5 +56,6 @@ pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;
 pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
+pub use sys::UnusedCall;
 pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::bare::{self, Bare};
 use super::contents::{self, After};
 use super::error::ReplayError;
 use super::look::look;
@@ -73,6 +74,22 @@ impl Replay {
             header,
             programs,
         })
+    }
+
+    /// Whether no program ran when it was recorded, so that there is nothing to compare
+    /// with: [`run_bare`](Self::run_bare) runs the object's programs on the events.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.header.programs.is_empty() && !self.header.events.is_empty()
+    }
+
+    /// Runs the programs of an object on the bare events of the recording, those that are
+    /// tracepoints and that a program names in its section.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn run_bare(&self, object: &Object, engine: EngineKind) -> Result<Bare, ReplayError> {
+        bare::run(object, &self.source, &self.header, engine)
     }
 
     /// What the recording says of itself.

@@ -18,10 +18,12 @@
 //! | `stories` | what is known of each program |
 //! | `contents` | maps, before and after |
 //! | `outputs` | records and lines |
+//! | `bare` | recordings of events on which no program ran |
 //! | `look` | a firing once more, to see registers at the place of a difference |
 //! | `missing` | what the recording lacks |
 //! | `verdict`, `difference` | what is said in the end |
 
+mod bare;
 mod contents;
 mod difference;
 mod driver;
@@ -39,6 +41,7 @@ mod touch;
 mod verdict;
 mod writers;
 
+pub use bare::Bare;
 pub use difference::{Different, FirstDifference, Instruction, Source as SourceLine};
 pub use driver::Replay;
 pub use error::ReplayError;

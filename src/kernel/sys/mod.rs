@@ -17,6 +17,7 @@ mod process;
 mod program_info;
 mod programs;
 mod watchdog;
+mod unused_call;
 
 pub(super) use btf::BtfFd;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
@@ -33,3 +34,4 @@ pub(super) use process::{
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
 pub(super) use watchdog::Watchdog;
+pub use unused_call::UnusedCall;
