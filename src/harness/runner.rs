@@ -9,7 +9,6 @@ use super::scene::Scene;
 use super::vm::Vm;
 use crate::interp::{Finished, Prepared};
 use crate::program::Program;
-use crate::vm::attach::Site;
 use crate::vm::events::{Event, EventError, EventKind};
 use crate::vm::memory::{Address, Body, SharedBytes};
 use crate::vm::{Machine, Outcome, Output, ProgramHandle, Run, World};
@@ -151,11 +150,6 @@ impl Runner<'_> {
         Ok(finished)
     }
 
-    /// What helpers know of the place where the program is attached.
-    pub(super) const fn site(&mut self) -> Option<&mut Site> {
-        self.scene.site()
-    }
-
     /// Whether the checked interpreter runs the program.
     pub(super) const fn is_checked(&self) -> bool {
         matches!(self.runs, Prepared::Checked(..))
@@ -228,18 +222,14 @@ impl Runner<'_> {
     #[must_use]
     pub fn finish(mut self) -> Outcome {
         let mut outcome = Outcome::default();
-        self.collect(&mut outcome);
-        outcome.passed = outcome.runs.last().is_some_and(|run| run.returned() != 0);
-        outcome
-    }
-
-    /// The same, added to an outcome.
-    pub(super) fn collect(&mut self, outcome: &mut Outcome) {
-        self.scene.collect(outcome);
-        if let Some(Finished { r0, insns }) = self.last.take() {
+        self.scene.collect(&mut outcome);
+        if let Some(Finished { r0, insns }) = self.last {
             let program = self.program.name.clone();
-            outcome.runs.push(Run { program, r0, insns });
+            let run = Run { program, r0, insns };
+            outcome.passed = run.returned() != 0;
+            outcome.runs.push(run);
         }
+        outcome
     }
 }
 

@@ -268,7 +268,7 @@ mod tests {
             "writes 4 bytes at ring buffer record of m+1, 1 byte past its end (4 bytes)"
         );
         bench.machine.space.store(second, 4, 9).unwrap();
-        assert_eq!(bench.machine.unreleased().count(), 2);
+        assert_eq!(bench.machine.unreleased().len(), 2);
         assert_eq!(bench.call(id::ringbuf_submit, [second, 0]), Ok(0));
         let Kind::RingBuf(ring) = ring_map.kind() else {
             panic!("no ring buffer");
@@ -289,7 +289,7 @@ mod tests {
         );
         assert!(bench.machine.space.load(first, 8).is_err(), "it is gone");
         assert!(bench.call(id::ringbuf_submit, [first, 0]).is_err());
-        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.unreleased().len(), 0);
     }
 
     #[test]
