@@ -31,8 +31,7 @@ impl Vm {
         if let Some(layout) = self.declared(name) {
             return Ok(Event::tracepoint(layout.clone()));
         }
-        let layout = self.layouts.get(name, || self.record(name))?;
-        Ok(Event::tracepoint(layout))
+        self.layouts.get(name, || self.record(name))
     }
 
     /// The record of a tracepoint, by the first who knows it.

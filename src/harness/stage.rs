@@ -13,7 +13,7 @@ use super::interrupt::{Interrupter, Interrupts};
 use super::runner::Runner;
 use super::scene::Scene;
 use super::usdt;
-use crate::interp::{Budget, Checked, How, Image, Plan, Prepared};
+use crate::interp::{Budget, Checked, How, Image, Plan};
 use crate::isa::low32;
 use crate::spec::{AttachType, ProgType};
 use crate::util::Errno;
@@ -136,21 +136,13 @@ impl<'a> Stage<'a> {
         self.check_context(program, event)?;
         let entry = self.image(program)?;
         let scene = Scene::new(machine, entry.program().prog_type, event)?;
-        let runs = self.prepare(&mut *scene.machine, scene.context, checked, entry)?;
+        let (plan, how) = self.plan(entry, scene.context);
+        let runs = checked.prepare(scene.machine, plan, how)?;
         Ok(Runner::new(scene, runs, entry.program(), event))
     }
 
-    /// Makes runs of a program on a context ready, on the engine that it is for.
-    fn prepare<'v>(
-        self,
-        machine: &mut Machine,
-        context: u64,
-        checked: &'v mut Checked,
-        entry: &'a Arc<Image>,
-    ) -> Result<Prepared<'v>>
-    where
-        'a: 'v,
-    {
+    /// How a program is to run on a context that is in memory.
+    fn plan(&self, entry: &'a Arc<Image>, context: u64) -> (Plan<'a>, How) {
         let how = match self.engine.of(Some(entry)) {
             EngineKind::Checked => How::Checked,
             EngineKind::Interp => How::Fast,
@@ -162,7 +154,7 @@ impl<'a> Stage<'a> {
             context,
             budget: self.budget,
         };
-        Ok(checked.prepare(machine, plan, how)?)
+        (plan, how)
     }
 
     /// Fires an event: what comes of it goes into a new outcome.
@@ -350,8 +342,8 @@ impl<'a> Stage<'a> {
         }
         let (machine, context) = (&mut *scene.machine, scene.context);
         let finished = if self.interrupts.is_empty() {
-            let mut runs = self.prepare(machine, context, checked, entry)?;
-            runs.start(machine)
+            let (plan, how) = self.plan(entry, context);
+            checked.run_once(machine, plan, how)
         } else {
             let args = [context, 0, 0, 0, 0];
             let mut watch = Interrupter::new(self.interrupts);
