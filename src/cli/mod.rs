@@ -12,6 +12,8 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod printer;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod record;
 mod run;
 mod subjects;
 mod verify;
@@ -48,6 +50,8 @@ enum Verb {
     Bench(Box<bench::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Record(Box<record::Arguments>),
     ConformancePlugin(conformance::Arguments),
 }
 
@@ -79,6 +83,8 @@ impl Verb {
             Self::Bench(arguments) => bench::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Record(arguments) => record::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
         }
     }
