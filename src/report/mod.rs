@@ -17,6 +17,8 @@ mod map_contents;
 mod map_summary;
 mod outputs;
 mod recording;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod record;
 mod refused;
 mod rejection;
 mod replay;
@@ -49,6 +51,8 @@ pub use recording::{
     CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
     ResourceRow,
 };
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
 pub use replay::ReplayView;
