@@ -12,6 +12,7 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod printer;
+mod replay;
 mod run;
 mod subjects;
 mod verify;
@@ -46,6 +47,7 @@ enum Verb {
     Verify(Box<verify::Arguments>),
     Run(Box<run::Arguments>),
     Bench(Box<bench::Arguments>),
+    Replay(Box<replay::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
     ConformancePlugin(conformance::Arguments),
@@ -77,6 +79,7 @@ impl Verb {
             Self::Verify(arguments) => verify::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
             Self::Bench(arguments) => bench::run(&arguments, printer),
+            Self::Replay(arguments) => replay::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),

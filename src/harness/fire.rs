@@ -193,6 +193,17 @@ impl Vm {
 
     /// What programs run on, and all that is needed to run them.
     pub(super) fn stage(&mut self) -> (&mut Machine, &mut Checked, Stage<'_>) {
+        let (machine, checked, _, stage) = self.parts();
+        (machine, checked, stage)
+    }
+
+    /// The same for several programs that are made ready together, each with a stack.
+    pub(super) fn stage_with_stacks(&mut self) -> (&mut Machine, &mut [Checked], Stage<'_>) {
+        let (machine, _, stacks, stage) = self.parts();
+        (machine, stacks, stage)
+    }
+
+    fn parts(&mut self) -> (&mut Machine, &mut Checked, &mut [Checked], Stage<'_>) {
         // Only a mock and an interrupt can fire an event in the middle of a run.
         let nests = self.machine.has_mocks() || !self.interrupts.is_empty();
         let troupe: Option<Arc<dyn Fire>> = nests.then(|| {
@@ -215,6 +226,11 @@ impl Vm {
             engine: self.engine,
             budget: self.budget,
         };
-        (&mut self.machine, &mut self.checked, stage)
+        (
+            &mut self.machine,
+            &mut self.checked,
+            &mut self.stacks,
+            stage,
+        )
     }
 }

@@ -11,6 +11,7 @@ use super::engine_kind::EngineKind;
 use super::error::{Error, Result, list};
 use super::interrupt::{Interrupter, Interrupts};
 use super::runner::Runner;
+use super::runs::Runs;
 use super::scene::Scene;
 use super::usdt;
 use crate::interp::{Budget, Checked, How, Image, Plan};
@@ -134,21 +135,40 @@ impl<'a> Stage<'a> {
         'a: 'v,
     {
         self.check_context(program, event)?;
+        let entry = self.image(program)?;
+        let scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let runs = self.runs(scene.machine, checked, program, event, scene.context)?;
+        Ok(Runner::new(scene, runs))
+    }
+
+    /// The same on an event that is the machine's current one and has its context at
+    /// `context`.
+    pub fn runs<'v>(
+        self,
+        machine: &mut Machine,
+        checked: &'v mut Checked,
+        program: ProgramHandle,
+        event: &Event,
+        context: u64,
+    ) -> Result<Runs<'v>>
+    where
+        'a: 'v,
+    {
         let how = match self.engine.of(self.images.get(program.index())) {
             EngineKind::Checked => How::Checked,
             EngineKind::Interp => How::Fast,
             EngineKind::Jit => How::Native,
         };
         let entry = self.image(program)?;
-        let scene = Scene::new(machine, entry.program().prog_type, event)?;
         let plan = Plan {
             images: self.images,
             entry,
-            context: scene.context,
+            context,
             budget: self.budget,
         };
-        let runs = checked.prepare(scene.machine, plan, how)?;
-        Ok(Runner::new(scene, runs, entry.program(), event))
+        let prepared = checked.prepare(machine, plan, how)?;
+        let program = entry.program();
+        Ok(Runs::new(machine, prepared, context, program, event))
     }
 
     /// Fires an event.

@@ -19,6 +19,7 @@ mod outputs;
 mod recording;
 mod refused;
 mod rejection;
+mod replay;
 mod slot_keys;
 mod support;
 mod table;
@@ -50,6 +51,7 @@ pub use recording::{
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
+pub use replay::ReplayView;
 pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};

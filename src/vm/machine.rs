@@ -12,7 +12,7 @@ use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
 use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
-use super::given::{Destination, Given};
+use super::given::{Destination, Emitted, Given};
 use super::handle::MapHandle;
 use super::helpers::Mock;
 use super::inject::Injections;
@@ -309,6 +309,12 @@ impl Machine {
         self.current.take().map(|current| current.placed)
     }
 
+    /// Puts another event in the place of the current one, which is where the other was
+    /// then: for programs that run by turns, each on an event that stays in memory.
+    pub const fn exchange_event(&mut self, other: &mut Option<Current>) {
+        std::mem::swap(&mut self.current, other);
+    }
+
     /// What the run under way has of its own, so that another program can run.
     pub(super) fn take_run(&mut self) -> OfRun {
         OfRun {
@@ -370,6 +376,12 @@ impl Machine {
         });
         self.given = given;
         taken
+    }
+
+    /// Shows what programs have given out since the last call, and forgets it: the same as
+    /// [`take_outputs`](Self::take_outputs) for someone who sees millions of records.
+    pub fn drain_outputs(&mut self, each: impl FnMut(Emitted<'_>)) {
+        self.given.drain(each);
     }
 
     /// Notes a load that found nothing and read zero, if there is room for it.

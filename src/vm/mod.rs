@@ -32,6 +32,7 @@ pub mod world;
 pub use cpus::CpuError;
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
+pub use given::Emitted;
 pub use handle::{MapHandle, ProgramHandle};
 pub use inject::{Cause, InjectError, Injected, Injection, InjectionHandle, Schedule};
 pub use kernel::{KernelError, KernelMemory, KernelObject};

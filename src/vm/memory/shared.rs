@@ -195,6 +195,23 @@ impl SharedBytes {
         Some(())
     }
 
+    /// Whether these bytes are at `at`; `None` out of bounds.
+    #[must_use]
+    pub fn equals(&self, at: usize, bytes: &[u8]) -> Option<bool> {
+        self.pointer(at, bytes.len())?;
+        let mut at = at;
+        for chunk in bytes.chunks(64) {
+            let mut own = [0; 64];
+            let own = own.get_mut(..chunk.len())?;
+            self.read(at, own)?;
+            if own != chunk {
+                return Some(false);
+            }
+            at += chunk.len();
+        }
+        Some(true)
+    }
+
     /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Aligned
     /// words are written in one piece.
     #[inline]
@@ -311,6 +328,21 @@ mod tests {
             assert_eq!(shared.copy(at, 21), Some(bytes.clone()));
         }
         assert_eq!(SharedBytes::zeroed(8).write(1, &[0; 8]), None);
+    }
+
+    #[test]
+    fn equal_in_every_byte() {
+        let bytes: Vec<u8> = (0..150).collect();
+        let shared = SharedBytes::zeroed(160);
+        shared.write(3, &bytes);
+        assert_eq!(shared.equals(3, &bytes), Some(true));
+        assert_eq!(shared.equals(160, &[]), Some(true));
+        assert_eq!(shared.equals(11, &bytes), None);
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert_eq!(shared.equals(3, &other), Some(false));
+        }
     }
 
     #[test]
