@@ -15,6 +15,8 @@ mod inspect;
 mod kernel;
 mod printer;
 mod replay;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod record;
 mod run;
 mod subjects;
 mod verify;
@@ -54,6 +56,8 @@ enum Verb {
     Replay(Box<replay::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Record(Box<record::Arguments>),
     ConformancePlugin(conformance::Arguments),
 }
 
@@ -88,6 +92,8 @@ impl Verb {
             Self::Replay(arguments) => replay::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Record(arguments) => record::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
         }
     }

@@ -15,6 +15,7 @@ const PIECES: usize = 256;
 /// The end that is written to. What is written must be [finished](Self::finish).
 #[derive(Debug)]
 pub(super) struct Background<'s, W> {
+    bytes: u64,
     piece: Vec<u8>,
     pieces: SyncSender<Piece>,
     /// Pieces that are written, to be filled again.
@@ -49,11 +50,17 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
             Ok(to)
         });
         Self {
+            bytes: 0,
             piece: Vec::with_capacity(PIECE),
             pieces,
             empty,
             thread,
         }
+    }
+
+    /// How many bytes it was given.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Waits until all is written.
@@ -94,6 +101,7 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
 impl<'s, W: Write + Send + 's> Write for Background<'s, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(bytes);
+        self.bytes += bytes.len() as u64;
         if self.piece.len() >= PIECE {
             self.hand_over()?;
         }
@@ -121,6 +129,7 @@ mod tests {
                 file.write_all(chunk).unwrap();
             }
             file.flush().unwrap();
+            assert_eq!(file.bytes(), bytes.len() as u64);
             file.finish().unwrap()
         });
         assert!(written == bytes);

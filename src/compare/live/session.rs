@@ -197,6 +197,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     counted.after.write(&mut writer, When::After)?;
     summary.totals = *writer.totals();
     let file = writer.finish(summary.end(counted.cpus))?;
+    summary.file_bytes = file.bytes();
     file.finish()
         .map_err(crate::compare::recording::WriteError::Io)?;
     Ok(summary)

@@ -16,6 +16,7 @@ mod poll;
 mod process;
 mod program_info;
 mod programs;
+mod watchdog;
 mod unused_call;
 
 pub(super) use btf::BtfFd;
@@ -32,4 +33,5 @@ pub(super) use process::{
 };
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub(super) use watchdog::Watchdog;
 pub use unused_call::UnusedCall;
