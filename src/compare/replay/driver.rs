@@ -1,6 +1,7 @@
 //! The whole way of a recording: maps before, firings, outputs, maps after, the end.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::bare::{self, Bare};
 use super::contents::{self, After};
@@ -23,6 +24,7 @@ use crate::compare::recording::{
 use crate::harness::EngineKind;
 use crate::instrument::{Firing, FiringFlags};
 use crate::object::{Object, Target};
+use crate::program::{MapDef, Program};
 use crate::util::MapId;
 use crate::vm::Machine;
 
@@ -73,6 +75,24 @@ impl Replay {
             source,
             header,
             programs,
+        })
+    }
+
+    /// The same for programs that come from no object, and share these maps.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn of_programs(
+        programs: &[Arc<Program>],
+        maps: &[MapDef],
+        recording: impl Into<Source>,
+    ) -> Result<Self, ReplayError> {
+        let source = recording.into();
+        let header = source.open()?.header().clone();
+        Ok(Self {
+            programs: Programs::among(programs, maps, &header)?,
+            source,
+            header,
         })
     }
 
@@ -568,7 +588,7 @@ impl<'r> Pass<'r> {
 }
 
 /// Whether a program calls a helper whose output is looked at.
-fn puts_out(program: &crate::program::Program) -> bool {
+fn puts_out(program: &Program) -> bool {
     use crate::isa::{CallTarget, Insn, decode_all};
     use crate::spec::helpers::id;
     const PUT_OUT: [crate::util::HelperId; 8] = [

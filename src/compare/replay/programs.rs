@@ -57,17 +57,26 @@ impl Programs {
     /// Finds the programs of a recording in an object.
     pub fn of(object: &Object, header: &Header) -> Result<Self, ReplayError> {
         let own: Vec<_> = object.programs().collect::<Result<_, _>>()?;
-        check_maps(object.maps(), header)?;
+        let own: Vec<_> = own.into_iter().map(Arc::new).collect();
+        Self::among(&own, object.maps(), header)
+    }
+
+    /// Finds them among programs that share these maps.
+    pub fn among(
+        own: &[Arc<Program>],
+        maps: &[MapDef],
+        header: &Header,
+    ) -> Result<Self, ReplayError> {
+        check_maps(maps, header)?;
         let shared: Arc<[MapDef]> = match own.first() {
             Some(program) => program.maps.clone(),
-            None => object.maps().to_vec().into(),
+            None => maps.into(),
         };
         let maps = ReplayMaps::add(&shared);
-        let own: Vec<_> = own.into_iter().map(Arc::new).collect();
         let parts = header
             .programs
             .iter()
-            .map(|recorded| Part::of(recorded, &own, &maps))
+            .map(|recorded| Part::of(recorded, own, &maps))
             .collect::<Result<Vec<_>, _>>()?;
         let mut by_number = Vec::new();
         let mut running = 0;
