@@ -18,9 +18,9 @@ mod machine_listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
-mod recording;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
+mod recording;
 mod refused;
 mod rejection;
 mod replay;
@@ -51,12 +51,12 @@ pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
 pub use recording::{
     CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
     ResourceRow,
 };
-#[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use record::RecordReport;
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
 pub use replay::ReplayView;

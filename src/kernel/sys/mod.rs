@@ -16,16 +16,17 @@ mod poll;
 mod process;
 mod program_info;
 mod programs;
-mod watchdog;
 mod unused_call;
+mod watchdog;
 
+pub(super) use bpf::errno_of;
 pub(super) use btf::BtfFd;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
 pub(super) use machine::{boottime, monotonic, realtime};
 pub(super) use mapping::{Mapping, page_size};
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
-pub(super) use mounts::{Access, Folder, errno_of};
+pub(super) use mounts::{Access, Folder};
 pub(super) use perf::{EventFlags, EventRequest, PerfFd, SampleType};
 pub(super) use poll::poll;
 pub(super) use process::{
@@ -33,5 +34,5 @@ pub(super) use process::{
 };
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
-pub(super) use watchdog::Watchdog;
 pub use unused_call::UnusedCall;
+pub(super) use watchdog::Watchdog;
