@@ -25,14 +25,19 @@
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
+mod context;
 mod dataflow;
+mod emit;
 mod entries;
 mod error;
+mod find;
 mod firing;
+mod frame;
 mod liveness;
 mod maps;
 mod patch;
 mod plan;
+mod record;
 mod site;
 
 pub use entries::{Entries, Entry};
