@@ -21,7 +21,7 @@ use super::maps::scratch;
 use super::patch::{Block, Label, Patch};
 use super::replay_maps::{ReplayMaps, tape};
 use super::site::{COUNT_BYTES, Field, Flow, Length, NUMBER_BYTES, Place, Site, Source};
-use crate::isa::{AluOp, Insn, JumpOp, Reg, RegSet, Size};
+use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Reg, RegSet, Size};
 use crate::spec::helpers::id;
 
 /// Takes what a site's entry has.
@@ -228,6 +228,13 @@ impl Taker<'_, '_> {
                     let on = self.patch.label();
                     line.load(Size::B, hands.other, hands.entry, *at);
                     line.jump_if(JumpOp::Ne, hands.other, 0, on);
+                    if insn == Insn::Call(CallTarget::Helper(id::ringbuf_reserve)) {
+                        // Nobody else would give it back.
+                        line.jump_if(JumpOp::Eq, reg, 0, on);
+                        line.mov(Reg::R1, reg);
+                        line.mov(Reg::R2, 0);
+                        line.call(id::ringbuf_discard);
+                    }
                     line.mov(reg, 0);
                     line.bind(on);
                 }
