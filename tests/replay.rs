@@ -52,10 +52,9 @@ fn replayed(taped: &Taped) -> Report {
 /// Writes of many sizes, on all CPUs.
 fn writes(count: u64) -> Taped {
     let programs = programs("write_hist");
-    let layout = Vm::new(Object::open("examples/bpf/write_hist.bpf.o").unwrap()).unwrap();
-    let event = layout.tracepoint("syscalls/sys_enter_write").unwrap();
-    let len = u32::try_from(event.record().len()).unwrap();
-    let mut recorder = Recorder::new(programs, len);
+    let vm = Vm::new(Object::open("examples/bpf/write_hist.bpf.o").unwrap()).unwrap();
+    let event = vm.tracepoint("syscalls/sys_enter_write").unwrap();
+    let mut recorder = Recorder::new(programs, 0);
     for number in 0..count {
         let cpu = u32::try_from(number % u64::from(CPUS)).unwrap();
         recorder
