@@ -4,13 +4,13 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::attachment::Attachment;
-use super::available::refused;
+use super::available::{refused, tracepoint_id};
 use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe::{self, Target};
 use super::usdt;
 use crate::kernel::cpus;
-use crate::kernel::error::{Command, KernelError};
+use crate::kernel::error::Command;
 use crate::kernel::loaded_program::LoadedProgram;
 use crate::kernel::perf::{EventSource, Sampling, threads_of};
 use crate::kernel::sys::{
@@ -106,7 +106,7 @@ fn tracepoint(
     group: &str,
     name: &str,
 ) -> Result<(), AttachError> {
-    let id = super::available::tracepoint_id(point, group, name)?;
+    let id = tracepoint_id(point, group, name)?;
     let event = PerfFd::open(&EventRequest {
         event_type: 2,
         config: u64::from(id),

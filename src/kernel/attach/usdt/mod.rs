@@ -5,5 +5,5 @@ mod argument;
 mod note;
 mod spec;
 
-pub(super) use note::{Marker, markers};
+pub(super) use note::markers;
 pub(super) use spec::value;
