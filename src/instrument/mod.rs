@@ -24,11 +24,20 @@
 //! | `maps` | the maps that recording adds, and what lies where in them |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
+mod calls;
+mod context;
+mod dataflow;
+mod emit;
 mod entries;
 mod error;
+mod find;
 mod firing;
+mod frame;
+mod liveness;
 mod maps;
+mod patch;
 mod plan;
+mod record;
 mod site;
 
 pub use entries::{Entries, Entry};
