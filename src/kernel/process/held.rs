@@ -53,10 +53,7 @@ pub fn spawn_held<E: Send>(
 
 /// Prepares for the process that waits at the gate, and opens it. Closed, also by a panic,
 /// it lets nothing through: the process ends itself.
-fn keep<E>(
-    mut gate: &UnixStream,
-    prepare: impl FnOnce(u32) -> Result<(), E>,
-) -> Result<(), E> {
+fn keep<E>(mut gate: &UnixStream, prepare: impl FnOnce(u32) -> Result<(), E>) -> Result<(), E> {
     let mut pid = [0; 4];
     if gate.read_exact(&mut pid).is_err() {
         return Ok(()); // There is no process, and who spawns it knows why.
