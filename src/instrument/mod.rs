@@ -27,14 +27,19 @@
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
+mod context;
 mod dataflow;
+mod emit;
 mod entries;
 mod error;
+mod find;
 mod firing;
+mod frame;
 mod liveness;
 mod maps;
 mod patch;
 mod plan;
+mod record;
 mod replay;
 mod replay_maps;
 mod site;

@@ -78,6 +78,7 @@ impl Layout {
             }
             set(&mut self.targets, pc, self.rows.len());
             self.block(patch.before.get(&pc));
+            self.block(patch.last_before.get(&pc));
             if let Some(instead) = patch.instead.get(&pc) {
                 self.block(Some(instead));
             } else {

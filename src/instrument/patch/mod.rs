@@ -31,6 +31,7 @@ pub(super) struct Patch {
     end: BTreeMap<Pc, Block>,
     /// By the instruction.
     before: BTreeMap<Pc, Block>,
+    last_before: BTreeMap<Pc, Block>,
     instead: BTreeMap<Pc, Block>,
     after: BTreeMap<Pc, Block>,
     labels: u32,
@@ -52,6 +53,11 @@ impl Patch {
     /// Inserts before an instruction, behind what was inserted there already.
     pub(super) fn before(&mut self, pc: Pc, block: Block) {
         self.before.entry(pc).or_default().append(block);
+    }
+
+    /// Inserts before an instruction, behind all that [`before`](Self::before) inserts.
+    pub(super) fn last_before(&mut self, pc: Pc, block: Block) {
+        self.last_before.entry(pc).or_default().append(block);
     }
 
     /// Puts something in an instruction's place, in addition to what was put there already.
