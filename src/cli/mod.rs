@@ -14,9 +14,9 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod printer;
-mod replay;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
+mod replay;
 mod run;
 mod subjects;
 mod verify;

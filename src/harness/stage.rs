@@ -157,7 +157,13 @@ impl<'a> Stage<'a> {
         let entry = self.image(program)?;
         let (plan, how) = self.plan(entry, context);
         let prepared = checked.prepare(machine, plan, how)?;
-        Ok(Runs::new(machine, prepared, context, entry.program(), event))
+        Ok(Runs::new(
+            machine,
+            prepared,
+            context,
+            entry.program(),
+            event,
+        ))
     }
 
     /// How a program is to run on a context that is in memory.

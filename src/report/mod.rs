@@ -18,9 +18,9 @@ mod machine_listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
-mod recording;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
+mod recording;
 mod refused;
 mod rejection;
 mod replay;
@@ -34,7 +34,7 @@ mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use compare::{EngineVerdicts, FindingRow, GeneratedSummary};
+pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
@@ -51,12 +51,12 @@ pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
 pub use recording::{
     CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
     ResourceRow,
 };
-#[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use record::RecordReport;
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
 pub use replay::ReplayView;

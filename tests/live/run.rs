@@ -67,7 +67,10 @@ pub fn compare(
         let report = replay.run(engine).unwrap();
         let took = start.elapsed();
         let firings = report.firings();
-        eprintln!("{name}: {engine}: {}, {firings} firings in {took:?}", report.word());
+        eprintln!(
+            "{name}: {engine}: {}, {firings} firings in {took:?}",
+            report.word()
+        );
         report
     });
     Some(Compared {
@@ -86,7 +89,11 @@ impl Compared {
             let verdicts = self.reports.iter().map(|report| {
                 let program = &report.programs[at];
                 let engine = program.engine.map_or("none", EngineKind::name);
-                format!("{}: {} (on {engine})", report.engine, program.verdict.word())
+                format!(
+                    "{}: {} (on {engine})",
+                    report.engine,
+                    program.verdict.word()
+                )
             });
             let verdicts: Vec<_> = verdicts.collect();
             eprintln!(
@@ -110,7 +117,11 @@ impl Compared {
     pub fn expect(&self, least: u64, expected: &[Word]) {
         self.tell();
         for report in &self.reports {
-            assert!(expected.contains(&report.word()), "{}: {report:#?}", self.name);
+            assert!(
+                expected.contains(&report.word()),
+                "{}: {report:#?}",
+                self.name
+            );
             assert!(report.firings() >= least, "{}: {report:#?}", self.name);
         }
     }

@@ -14,7 +14,12 @@ pub fn command(work: &str, count: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     // The words are libtest's, to run one test only.
     command
-        .args(["--exact", "work::does_what_it_is_told", "--ignored", "--test-threads=1"])
+        .args([
+            "--exact",
+            "work::does_what_it_is_told",
+            "--ignored",
+            "--test-threads=1",
+        ])
         .env(WORK, format!("{work} {count}"))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -45,7 +50,10 @@ fn does_what_it_is_told() {
 /// Writes of all sizes, to where they cost nothing.
 fn writes(count: u64) {
     use std::io::Write;
-    let mut sink = std::fs::OpenOptions::new().write(true).open("/dev/null").unwrap();
+    let mut sink = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .unwrap();
     let bytes = vec![0; 1 << 16];
     for number in 0..count {
         let len = 1usize << (number % 17);
@@ -94,10 +102,14 @@ fn reads(count: u64, path: &str) {
     let room = vec![0; 2 * PAGE];
     let start = room.as_ptr().align_offset(PAGE);
     let mut room = room;
-    let pages = file.metadata().map_or(0, |meta| meta.len() / PAGE as u64).max(256);
+    let pages = file
+        .metadata()
+        .map_or(0, |meta| meta.len() / PAGE as u64)
+        .max(256);
     for number in 0..count {
         let page = number * 7919 % pages;
-        file.read_exact_at(&mut room[start..start + PAGE], page * PAGE as u64).unwrap();
+        file.read_exact_at(&mut room[start..start + PAGE], page * PAGE as u64)
+            .unwrap();
     }
 }
 

@@ -40,5 +40,9 @@ pub(super) fn run(
     })?;
     failed?;
     printer.show(&GeneratedSummary::new(&tally))?;
-    Ok(if tally.is_fine() { Exit::Fine } else { Exit::No })
+    Ok(if tally.is_fine() {
+        Exit::Fine
+    } else {
+        Exit::No
+    })
 }

@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn a_batch_is_accepted_like_its_programs() {
         let options = Options::recorded(ProgType::Tracepoint);
-        let verdict = |program: &Arc<Program>| verify(program, &verifier::Options::default()).verdict;
+        let verdict =
+            |program: &Arc<Program>| verify(program, &verifier::Options::default()).verdict;
         let batch = Batch::of(&recipes(0..12), options);
         let mut used = 0;
         for (seed, member) in (0..).zip(&batch.members) {
@@ -218,7 +219,10 @@ mod tests {
     #[test]
     fn maps_keep_what_they_hold() {
         let batch = Batch::of(&recipes(0..40), Options::recorded(ProgType::Tracepoint));
-        let outer = batch.maps.iter().filter(|def| def.map_type == MapType::ArrayOfMaps);
+        let outer = batch
+            .maps
+            .iter()
+            .filter(|def| def.map_type == MapType::ArrayOfMaps);
         let mut count = 0;
         for def in outer {
             let [Initial::Map { map, .. }] = def.initial[..] else {

@@ -229,7 +229,10 @@ fn shrink(recorder: &Recorder, finding: &mut Finding) -> Result<(), GeneratedErr
         };
         let mut tally = Tally::default();
         compare_batch(recorder, &[recipe], &engines, &mut tally)?;
-        let same = tally.findings.into_iter().find(|found| found.kind == finding.kind);
+        let same = tally
+            .findings
+            .into_iter()
+            .find(|found| found.kind == finding.kind);
         match same {
             Some(found) => {
                 most = size;

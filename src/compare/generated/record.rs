@@ -14,8 +14,8 @@ use crate::compare::recording::{
     Cause, CpuTotal, Ended, Header, How, Loss, RecordedMap, RecordedProgram, Summary, When, Writer,
 };
 use crate::instrument::{Plan, RecordMaps, RecordOptions, RecordState};
-use crate::kernel::attach::{AttachPoint, Attachment, attach};
 use crate::isa::assemble_with;
+use crate::kernel::attach::{AttachPoint, Attachment, attach};
 use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, possible_cpus};
 use crate::program::Program;
 use crate::spec::{ProgType, UpdateFlags};
@@ -68,7 +68,9 @@ impl Recorder {
         let mut program = Program::new("who", ProgType::RawTracepoint, Vec::new());
         program.insns = assemble_with(WHO, &program)?.slots;
         let maps = LoadedMaps::create(&[], None)?;
-        let process = accepted(&program, &maps)?.test_run(&TestRun::default())?.retval;
+        let process = accepted(&program, &maps)?
+            .test_run(&TestRun::default())?
+            .retval;
         Ok(Self { process, calls })
     }
 
@@ -79,7 +81,10 @@ impl Recorder {
         tally: &mut Tally,
     ) -> Result<Option<Recorded>, GeneratedError> {
         let added = RecordMaps::add(&batch.maps, RING);
-        let btf = batch.members.first().and_then(|first| first.program.btf.as_ref());
+        let btf = batch
+            .members
+            .first()
+            .and_then(|first| first.program.btf.as_ref());
         let start = Instant::now();
         let maps = Arc::new(LoadedMaps::create(&added.maps, btf)?);
         tally.times.maps += start.elapsed();
@@ -242,14 +247,18 @@ fn header(batch: &Batch, members: &[usize]) -> Header {
     let programs = (0..).zip(members).filter_map(|(number, member)| {
         let program = &batch.members.get(*member)?.program;
         let how = How::Instrumented;
-        Some(RecordedProgram::new(number, program, TRACEPOINT, CONTEXT, how))
+        Some(RecordedProgram::new(
+            number, program, TRACEPOINT, CONTEXT, how,
+        ))
     });
     let maps = (0..).zip(&*batch.maps);
     Header {
         bpflab: env!("CARGO_PKG_VERSION").to_owned(),
         possible_cpus: possible_cpus(),
         programs: programs.collect(),
-        maps: maps.map(|(number, def)| RecordedMap::new(number, def)).collect(),
+        maps: maps
+            .map(|(number, def)| RecordedMap::new(number, def))
+            .collect(),
         ..Header::default()
     }
 }
@@ -260,12 +269,17 @@ fn summary(
     maps: &LoadedMaps,
     writer: &mut Writer<Vec<u8>>,
 ) -> Result<Summary, GeneratedError> {
-    let states = maps.lookup(added.state, &0u32.to_ne_bytes())?.unwrap_or_default();
+    let states = maps
+        .lookup(added.state, &0u32.to_ne_bytes())?
+        .unwrap_or_default();
     let len = states.len() / (possible_cpus() as usize).max(1);
     let mut cpus = Vec::new();
     for (cpu, state) in (0..).zip(states.chunks(len.max(1))) {
         let state = RecordState::parse(state).map_err(|_| GeneratedError::NoMap)?;
-        for (cause, count) in [(Cause::RingFull, state.lost), (Cause::TooDeep, state.skipped)] {
+        for (cause, count) in [
+            (Cause::RingFull, state.lost),
+            (Cause::TooDeep, state.skipped),
+        ] {
             writer.loss(&Loss {
                 cause,
                 cpu: Some(cpu),

@@ -101,7 +101,11 @@ impl GeneratedSummary {
         ];
         let engines = tally.engines.iter().map(|engine| EngineVerdicts {
             engine: engine.engine.name(),
-            verdicts: engine.verdicts.iter().map(|(word, count)| (word.key(), *count)).collect(),
+            verdicts: engine
+                .verdicts
+                .iter()
+                .map(|(word, count)| (word.key(), *count))
+                .collect(),
             counts: engine.verdicts.clone(),
         });
         Self {
@@ -115,7 +119,10 @@ impl GeneratedSummary {
             firings: tally.firings,
             engines: engines.collect(),
             findings: tally.findings.len(),
-            seconds: seconds.into_iter().map(|(what, time)| (what, tenths(time))).collect(),
+            seconds: seconds
+                .into_iter()
+                .map(|(what, time)| (what, tenths(time)))
+                .collect(),
         }
     }
 }
@@ -288,7 +295,10 @@ mod tests {
             detail: Detail::Refused("R1 !read_ok".to_owned()),
         });
         let summary = GeneratedSummary::new(&tally);
-        assert_eq!((summary.accepted, summary.disagreed, summary.findings), (8, 1, 2));
+        assert_eq!(
+            (summary.accepted, summary.disagreed, summary.findings),
+            (8, 1, 2)
+        );
         let text = summary.to_string();
         for line in [
             "10 programs on raw_syscalls:sys_enter, 6 recorded, 96 firings",
@@ -305,6 +315,9 @@ mod tests {
              --generated 1 --seed 7 --size 31\n"
         );
         let json = serde_json::to_value(&row).unwrap();
-        assert_eq!((&json["engine"], &json["shrunk_to"]), (&"jit".into(), &31.into()));
+        assert_eq!(
+            (&json["engine"], &json["shrunk_to"]),
+            (&"jit".into(), &31.into())
+        );
     }
 }
