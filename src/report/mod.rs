@@ -45,8 +45,8 @@ pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 pub use recording::{
-    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
-    ResourceRow,
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
