@@ -2,6 +2,8 @@
 //! (`Display`) and JSON (`Serialize`).
 
 mod bench;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod compare;
 mod datum;
 mod heatmap;
 mod histogram;
@@ -17,8 +19,11 @@ mod map_contents;
 mod map_summary;
 mod outputs;
 mod recording;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod record;
 mod refused;
 mod rejection;
+mod replay;
 mod slot_keys;
 mod support;
 mod table;
@@ -28,6 +33,8 @@ mod tracepoints;
 mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use compare::{EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
@@ -48,8 +55,11 @@ pub use recording::{
     CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
     RecordingReport, ResourceRow,
 };
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
+pub use replay::ReplayView;
 pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};

@@ -4,6 +4,7 @@
 //! (`include/uapi/linux/bpf.h`), one for each command, as far as bpflab fills them. The
 //! kernel takes shorter and longer ones, if what it doesn't know is zero.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -23,6 +24,9 @@ pub enum Cmd {
     MapGetNextKey = 4,
     ProgLoad = 5,
     ProgTestRun = 10,
+    ProgGetNextId = 11,
+    ObjGetInfoByFd = 15,
+    RawTracepointOpen = 17,
     BtfLoad = 18,
     MapLookupAndDeleteElem = 21,
     MapFreeze = 22,
@@ -30,6 +34,8 @@ pub enum Cmd {
     MapLookupAndDeleteBatch = 25,
     MapUpdateBatch = 26,
     MapDeleteBatch = 27,
+    LinkCreate = 28,
+    EnableStats = 32,
 }
 
 /// The attributes of a command.
@@ -62,9 +68,15 @@ pub unsafe fn bpf<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<i32
     }
 }
 
-pub fn last_errno() -> Errno {
-    let number = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+/// The number of an error that the system told.
+fn errno_of(error: &io::Error) -> Errno {
+    let number = error.raw_os_error().unwrap_or(0);
     Errno(u16::try_from(number).unwrap_or(u16::MAX))
+}
+
+/// The number of the error that the last system call ended with.
+pub fn last_errno() -> Errno {
+    errno_of(&io::Error::last_os_error())
 }
 
 /// Makes a call whose result is a new descriptor.
@@ -103,4 +115,14 @@ pub fn length(len: usize) -> Result<u32> {
 
 pub fn number(fd: Option<BorrowedFd<'_>>) -> i32 {
     fd.map_or(0, |fd| fd.as_raw_fd())
+}
+
+/// The address of a text that the kernel reads up to its zero; 0 for none.
+pub fn text_address(text: Option<&CStr>) -> u64 {
+    text.map_or(0, |text| text.as_ptr().expose_provenance() as u64)
+}
+
+/// Another descriptor of the same thing.
+pub fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+    fd.try_clone_to_owned().map_err(|error| errno_of(&error))
 }

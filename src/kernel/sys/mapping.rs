@@ -84,3 +84,10 @@ impl Drop for Mapping {
         unsafe { libc::munmap(self.address, self.size) };
     }
 }
+
+/// Bytes of a page of this machine.
+pub fn page_size() -> usize {
+    // SAFETY: a question without arguments in memory.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(PAGE_SIZE as usize)
+}

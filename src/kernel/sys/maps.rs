@@ -1,13 +1,17 @@
 //! Maps: making them, their elements one by one and in batches, their memory.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use super::bpf::{Attributes, Cmd, Result, bpf, number, open, read_address, write_address};
+use super::bpf::{
+    Attributes, Cmd, Result, bpf, duplicate, number, open, read_address, write_address,
+};
 use super::btf::BtfFd;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, page_size};
 use crate::kernel::cpus;
 use crate::spec::MapType;
-use crate::spec::limits::{OBJECT_NAME_LEN, PAGE_SIZE};
+use crate::spec::limits::OBJECT_NAME_LEN;
 use crate::util::Errno;
 
 /// Bytes of a name, the final zero included.
@@ -23,6 +27,8 @@ pub struct MapFd {
     max_entries: u32,
     /// An arena's memory.
     arena: Option<Mapping>,
+    /// Whether somebody reads this ring buffer.
+    read: Arc<AtomicBool>,
 }
 
 /// What a map is made of; the fields are those of `BPF_MAP_CREATE`.
@@ -153,6 +159,7 @@ impl MapFd {
             value_size,
             max_entries: request.max_entries,
             arena: arena.transpose()?,
+            read: Arc::default(),
         })
     }
 
@@ -341,14 +348,41 @@ impl MapFd {
         Ok(next)
     }
 
+    /// Another descriptor of the same map, which outlives this one.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Self {
+            fd: duplicate(self.fd.as_fd())?,
+            key_size: self.key_size,
+            value_size: self.value_size,
+            max_entries: self.max_entries,
+            arena: None,
+            read: self.read.clone(),
+        })
+    }
+
+    /// How many elements it may have; bytes of a ring buffer's data.
+    pub const fn max_entries(&self) -> u32 {
+        self.max_entries
+    }
+
+    /// Bytes of a key.
+    pub const fn key_size(&self) -> usize {
+        self.key_size
+    }
+
+    /// Shared by all who may read this ring buffer: whether one does.
+    pub const fn is_read(&self) -> &Arc<AtomicBool> {
+        &self.read
+    }
+
     /// The memory of a ring buffer: the consumer's page, which may be written, and behind
     /// the producer's page the data, twice.
     pub fn map_ring(&self) -> Result<[Mapping; 2]> {
-        let page = PAGE_SIZE as usize;
+        let page = page_size();
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let consumer = Mapping::new(&self.fd, 0, page, both, 0)?;
         let size = page + 2 * self.max_entries as usize;
-        let behind = libc::off_t::from(PAGE_SIZE);
+        let behind = libc::off_t::try_from(page).map_err(|_| Errno::EINVAL)?;
         let producer = Mapping::new(&self.fd, 0, size, libc::PROT_READ, behind)?;
         Ok([consumer, producer])
     }

@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{Attributes, Cmd, Result, bpf, length, number, open, read_address, write_address};
+use super::bpf::{
+    Attributes, Cmd, Result, bpf, duplicate, length, number, open, read_address, write_address,
+};
 use super::btf::BtfFd;
 use super::maps::NAME_LEN;
 use crate::isa::RawInsn;
@@ -123,6 +125,11 @@ impl ProgFd {
             core_relo_rec_size: 0,
             log_true_size: 0,
         })
+    }
+
+    /// Another descriptor of the same program.
+    pub fn try_clone(&self) -> Result<Self> {
+        duplicate(self.0.as_fd()).map(Self)
     }
 
     /// The descriptor, for a map of programs.

@@ -254,3 +254,127 @@ fn of_format(tracefs: &Tracefs, group: &str, name: &str) -> Option<Record> {
         source: Source::Format,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::{Builder, Encoding, Linkage, Member, Param};
+    use crate::util::TypeId;
+
+    /// A kernel with the tracepoints `alpha` (an event) and `beta`, and a system call.
+    fn kernel() -> Btf {
+        let mut b = Builder::new();
+        let int = b.int("int", 4, Encoding::Signed);
+        let task = b.structure("task_struct", 4, &[]);
+        let task = b.ptr(task);
+        let void = b.ptr(TypeId(0));
+        let param = |name, ty| Param { name, ty };
+        let proto = b.prototype(
+            TypeId(0),
+            &[param("__data", void), param("p", task), param("", int)],
+        );
+        b.function("__probestub_alpha", proto, Linkage::Static);
+        let pointer = b.ptr(proto);
+        for name in ["btf_trace_beta", "btf_trace_alpha", "other"] {
+            b.typedef(name, pointer);
+        }
+        let member = |name, ty, bit_offset| Member {
+            name,
+            ty,
+            bit_offset,
+            bitfield: None,
+        };
+        let entry = b.structure("trace_entry", 8, &[]);
+        let fields = [
+            member("ent", entry, 0),
+            member("pid", int, 64),
+            member("__data", int, 96),
+        ];
+        b.structure("trace_event_raw_alpha", 12, &fields);
+        b.structure("syscall_trace_enter", 8, &[]);
+        let call = b.prototype(int, &[]);
+        b.function("__x64_sys_write", call, Linkage::Static);
+        b.function("__x64_sys_of_no_table", call, Linkage::Static);
+        b.build().unwrap()
+    }
+
+    fn names(tracepoints: &[&Tracepoint]) -> Vec<String> {
+        tracepoints.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn btf_alone_knows_names_arguments_and_records() {
+        let catalogue = Catalogue::of_btf(kernel());
+        let all = catalogue.matching(&[]);
+        let calls = ["syscalls:sys_enter_write", "syscalls:sys_exit_write"];
+        assert_eq!(names(&all), [calls[0], calls[1], "alpha", "beta"]);
+        assert!(!catalogue.has_groups() && catalogue.without_tracefs().is_none());
+
+        let (arguments, source) = catalogue.arguments(all[2]).unwrap();
+        let shown: Vec<_> = arguments
+            .iter()
+            .map(|argument| (&*argument.name, &*argument.c_type))
+            .collect();
+        assert_eq!(shown, [("p", "struct task_struct *"), ("arg1", "int")]);
+        assert_eq!(source, Source::Btf);
+        let record = catalogue.record(all[2]).unwrap();
+        let [pid] = record.fields.as_slice() else {
+            panic!("{record:?}");
+        };
+        assert_eq!((&*pid.declaration, pid.offset, pid.size), ("int pid", 8, 4));
+        assert_eq!(pid.signed, Some(true));
+
+        // One without a struct has a typedef with its arguments' types alone.
+        assert_eq!(catalogue.record(all[3]), None);
+        let (arguments, _) = catalogue.arguments(all[3]).unwrap();
+        assert_eq!(arguments.len(), 2);
+        let (arguments, source) = catalogue.arguments(all[1]).unwrap();
+        assert_eq!((&*arguments[0].name, source), ("ret", Source::Syscalls));
+    }
+
+    #[test]
+    fn groups_come_from_tracefs_and_the_rest_are_no_events() {
+        let tables = [kernel()];
+        let event = |group: &str, name: &str| (group.to_owned(), name.to_owned());
+        let events = vec![event("letters", "alpha"), event("uprobes", "p_main")];
+        let joined = joined(&tables, events);
+        assert_eq!(
+            names(&joined.iter().collect::<Vec<_>>()),
+            ["letters:alpha", "uprobes:p_main", "beta"]
+        );
+        assert_eq!(joined[2].group, Group::NoEvent);
+        let in_btf: Vec<_> = joined.iter().map(Tracepoint::in_btf).collect();
+        assert_eq!(in_btf, [true, false, true]);
+    }
+
+    #[test]
+    fn similar_names_are_offered_as_they_were_asked_for() {
+        let catalogue = Catalogue::of_btf(kernel());
+        let similar = |text| catalogue.similar(&Pattern::parse(text), 1);
+        assert_eq!(similar("alhpa*"), ["alpha"]);
+        assert_eq!(
+            similar("syscals:sys_enter_wr*"),
+            ["syscalls:sys_enter_write"]
+        );
+    }
+
+    #[test]
+    fn this_kernels_tracepoints_have_arguments() {
+        let catalogue = match Catalogue::of_this_kernel() {
+            Ok(catalogue) => catalogue,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let [switch] = catalogue.matching(&[Pattern::parse("sched:sched_switch")])[..] else {
+            panic!("no sched_switch");
+        };
+        if switch.in_btf() {
+            let (arguments, _) = catalogue.arguments(switch).unwrap();
+            assert_eq!(arguments[1].name, "prev");
+            assert_eq!(arguments[1].c_type, "struct task_struct *");
+        }
+        let record = catalogue.record(switch).unwrap();
+        let pid = record.fields.iter().find(|field| field.name == "prev_pid");
+        assert_eq!(pid.map(|field| (field.offset, field.size)), Some((24, 4)));
+        assert_eq!(record.id.is_some(), catalogue.has_groups());
+    }
+}
