@@ -190,7 +190,7 @@ fn compare_batch(
         .collect();
     let programs = members.iter().map(|member| member.program.clone());
     let programs: Vec<_> = programs.collect();
-    let replay = Replay::of_programs(&programs, recorded.bytes)?;
+    let replay = Replay::of_programs(&programs, &batch.maps, recorded.bytes)?;
     for engine in engines {
         let report = replay.run(*engine)?;
         for (program, member) in report.programs.iter().zip(&members) {

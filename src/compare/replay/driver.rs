@@ -24,7 +24,7 @@ use crate::compare::recording::{
 use crate::harness::EngineKind;
 use crate::instrument::{Firing, FiringFlags};
 use crate::object::{Object, Target};
-use crate::program::Program;
+use crate::program::{MapDef, Program};
 use crate::util::MapId;
 use crate::vm::Machine;
 
@@ -78,6 +78,24 @@ impl Replay {
         })
     }
 
+    /// The same for programs that come from no object, and share these maps.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn of_programs(
+        programs: &[Arc<Program>],
+        maps: &[MapDef],
+        recording: impl Into<Source>,
+    ) -> Result<Self, ReplayError> {
+        let source = recording.into();
+        let header = source.open()?.header().clone();
+        Ok(Self {
+            programs: Programs::among(programs, maps, &header)?,
+            source,
+            header,
+        })
+    }
+
     /// Whether no program ran when it was recorded, so that there is nothing to compare
     /// with: [`run_bare`](Self::run_bare) runs the object's programs on the events.
     #[must_use]
@@ -92,25 +110,6 @@ impl Replay {
     /// As of [`run`](Self::run).
     pub fn run_bare(&self, object: &Object, engine: EngineKind) -> Result<Bare, ReplayError> {
         bare::run(object, &self.source, &self.header, engine)
-    }
-
-    /// The same for programs that come from no object. They share their maps.
-    ///
-    /// # Errors
-    /// As of [`new`](Self::new).
-    pub fn of_programs(
-        programs: &[Arc<Program>],
-        recording: impl Into<Source>,
-    ) -> Result<Self, ReplayError> {
-        let source = recording.into();
-        let header = source.open()?.header().clone();
-        let maps = programs.first().map(|program| program.maps.clone());
-        let programs = Programs::among(programs, &maps.unwrap_or_default(), &header)?;
-        Ok(Self {
-            source,
-            header,
-            programs,
-        })
     }
 
     /// What the recording says of itself.
@@ -589,7 +588,7 @@ impl<'r> Pass<'r> {
 }
 
 /// Whether a program calls a helper whose output is looked at.
-fn puts_out(program: &crate::program::Program) -> bool {
+fn puts_out(program: &Program) -> bool {
     use crate::isa::{CallTarget, Insn, decode_all};
     use crate::spec::helpers::id;
     const PUT_OUT: [crate::util::HelperId; 8] = [

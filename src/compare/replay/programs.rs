@@ -57,22 +57,22 @@ impl Programs {
     /// Finds the programs of a recording in an object.
     pub fn of(object: &Object, header: &Header) -> Result<Self, ReplayError> {
         let own: Vec<_> = object.programs().collect::<Result<_, _>>()?;
-        let shared: Arc<[MapDef]> = match own.first() {
-            Some(program) => program.maps.clone(),
-            None => object.maps().to_vec().into(),
-        };
         let own: Vec<_> = own.into_iter().map(Arc::new).collect();
-        Self::among(&own, &shared, header)
+        Self::among(&own, object.maps(), header)
     }
 
-    /// Finds the programs of a recording among these, which share their maps.
+    /// Finds them among programs that share these maps.
     pub fn among(
         own: &[Arc<Program>],
-        shared: &Arc<[MapDef]>,
+        maps: &[MapDef],
         header: &Header,
     ) -> Result<Self, ReplayError> {
-        check_maps(shared, header)?;
-        let maps = ReplayMaps::add(shared);
+        check_maps(maps, header)?;
+        let shared: Arc<[MapDef]> = match own.first() {
+            Some(program) => program.maps.clone(),
+            None => maps.into(),
+        };
+        let maps = ReplayMaps::add(&shared);
         let parts = header
             .programs
             .iter()
