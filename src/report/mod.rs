@@ -16,6 +16,8 @@ mod machine_listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod overhead;
 mod refused;
 mod rejection;
 mod slot_keys;
@@ -43,6 +45,8 @@ pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use overhead::{Overhead, OverheadRow, WatchTurn};
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
 pub use support::{Need, ProgramSupport, State, Support};
