@@ -22,13 +22,21 @@
 //! | `site` | what is logged where |
 //! | `firing`, `entries` | the bytes of a firing and of its log |
 //! | `maps` | the maps that recording adds, and what lies where in them |
+//! | `replay_maps` | the same of those that replaying adds |
+//! | `replay` | the replay form |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
+mod calls;
+mod dataflow;
 mod entries;
 mod error;
 mod firing;
+mod liveness;
 mod maps;
+mod patch;
 mod plan;
+mod replay;
+mod replay_maps;
 mod site;
 
 pub use entries::{Entries, Entry};
@@ -36,4 +44,6 @@ pub use error::{Damage, Damaged, Reason, Unrecordable};
 pub use firing::{Firing, FiringFlags};
 pub use maps::{RecordMaps, RecordOptions, RecordState};
 pub use plan::Plan;
+pub use replay::ReplayForm;
+pub use replay_maps::ReplayMaps;
 pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What};

@@ -1,0 +1,215 @@
+//! What is known before an instruction: registers, and slots of the stack.
+
+use super::kind::{Kind, Owner};
+use crate::isa::{Reg, RegSet, Size};
+use crate::spec::limits::STACK_SIZE;
+
+/// Slots of a frame: 8 bytes each.
+const SLOTS: usize = STACK_SIZE / 8;
+
+/// The slots of a frame, by distance from its top: the first is that at -8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Slots(Box<[Kind; SLOTS]>);
+
+impl Slots {
+    pub(super) fn new() -> Self {
+        Self(Box::new([Kind::Nothing; SLOTS]))
+    }
+
+    fn join(&mut self, other: &Self) -> bool {
+        let pairs = self.0.iter_mut().zip(other.0.iter());
+        pairs.fold(false, |changed, (slot, other)| {
+            changed | update(slot, *other)
+        })
+    }
+
+    /// The slots that bytes from `off` on lie in, whole ones or parts.
+    fn range(off: i16, len: u32) -> std::ops::Range<usize> {
+        let top = -i32::from(off);
+        let low = top.saturating_sub(i32::try_from(len).unwrap_or(i32::MAX));
+        let slot = |at: i32| usize::try_from(at.max(0)).unwrap_or(0);
+        slot(low) / 8..slot(top).div_ceil(8).min(SLOTS)
+    }
+}
+
+/// What is known before an instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::instrument) struct State {
+    pub(super) regs: [Kind; Reg::COUNT],
+    /// Registers that hold something on every path to here.
+    pub(super) defined: RegSet,
+    pub(super) own: Slots,
+    /// The frame of the function that called this one.
+    pub(super) caller: Slots,
+    /// Which of the caller's slots may have been written: a bit each.
+    pub(super) touched: u64,
+}
+
+impl State {
+    /// At the start of a program.
+    pub(super) fn of_main() -> Self {
+        let mut state = Self::entry(RegSet::of(&[Reg::R1]));
+        state.regs[Reg::R1.index()] = Kind::Context(Some(0));
+        state
+    }
+
+    /// At the start of a function that gets something in these registers.
+    pub(super) fn entry(arguments: RegSet) -> Self {
+        let mut regs = [Kind::Nothing; Reg::COUNT];
+        regs[Reg::FP.index()] = Kind::Frame {
+            owner: Owner::Own,
+            off: Some(0),
+        };
+        Self {
+            regs,
+            defined: arguments.with(Reg::FP),
+            own: Slots::new(),
+            caller: Slots::new(),
+            touched: 0,
+        }
+    }
+
+    /// What a register holds.
+    pub(in crate::instrument) fn reg(&self, reg: Reg) -> Kind {
+        self.regs.get(reg.index()).copied().unwrap_or_default()
+    }
+
+    /// The registers that hold something on every path.
+    pub(in crate::instrument) const fn defined(&self) -> RegSet {
+        self.defined
+    }
+
+    pub(super) fn set(&mut self, reg: Reg, kind: Kind) {
+        if let Some(slot) = self.regs.get_mut(reg.index()) {
+            *slot = kind;
+        }
+        self.defined = self.defined.with(reg);
+    }
+
+    pub(super) fn forget(&mut self, regs: RegSet) {
+        for reg in regs.iter() {
+            self.set(reg, Kind::Nothing);
+        }
+        self.defined = self.defined.minus(regs);
+    }
+
+    /// Joins what is known on another path; gives whether something is new.
+    pub(super) fn join(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (kind, other) in self.regs.iter_mut().zip(other.regs) {
+            changed |= update(kind, other);
+        }
+        let undefined = self.defined.minus(other.defined);
+        changed |= !undefined.is_empty();
+        self.defined = self.defined.minus(undefined);
+        changed |= self.own.join(&other.own) | self.caller.join(&other.caller);
+        changed |= self.touched | other.touched != self.touched;
+        self.touched |= other.touched;
+        changed
+    }
+
+    /// What a load of this size gives from a place in a frame.
+    pub(super) fn load(&self, owner: Owner, off: Option<i16>, size: Size) -> Kind {
+        let slots = match owner {
+            Owner::Own => &self.own,
+            Owner::Caller => &self.caller,
+            Owner::Outer if size == Size::Dw => return Kind::Unknown,
+            Owner::Outer => return Kind::NUMBER,
+        };
+        let whole = |off: i16| size == Size::Dw && off % 8 == 0;
+        match off {
+            Some(off) if whole(off) => {
+                let slot = slots.0.get(Slots::range(off, 8).start).copied();
+                match slot.unwrap_or_default() {
+                    Kind::Nothing => Kind::NUMBER,
+                    kind => kind,
+                }
+            }
+            // Any slot may be read.
+            None if size == Size::Dw => slots
+                .0
+                .iter()
+                .fold(Kind::NUMBER, |all, slot| all.join(*slot)),
+            _ => Kind::NUMBER,
+        }
+    }
+
+    /// A store of this many bytes: a known kind if it is one whole slot.
+    pub(super) fn store(&mut self, owner: Owner, off: Option<i16>, len: Option<u32>, kind: Kind) {
+        let slots = match owner {
+            Owner::Own => &mut self.own,
+            Owner::Caller => &mut self.caller,
+            Owner::Outer => return,
+        };
+        let range = match (off, len) {
+            (Some(off), Some(len)) => Slots::range(off, len),
+            // From there upwards.
+            (Some(off), None) => 0..Slots::range(off, 1).end,
+            (None, _) => 0..SLOTS,
+        };
+        let whole = matches!((off, len), (Some(off), Some(8)) if off % 8 == 0);
+        for number in range {
+            let Some(slot) = slots.0.get_mut(number) else {
+                continue;
+            };
+            *slot = if whole {
+                kind
+            } else if off.is_some() && len.is_some() {
+                Kind::NUMBER
+            } else {
+                slot.join(kind)
+            };
+            if owner == Owner::Caller {
+                self.touched |= 1 << number;
+            }
+        }
+    }
+
+    /// What happens to the own frame when a function returns that ended so.
+    pub(super) fn take_back(&mut self, ended: &Self) {
+        for (number, slot) in self.own.0.iter_mut().enumerate() {
+            if ended.touched >> number & 1 != 0 {
+                let kind = ended.caller.0.get(number).copied().unwrap_or_default();
+                *slot = slot.join(kind.outwards());
+            }
+        }
+    }
+
+    /// The own frame as a function sees it that is called now.
+    pub(super) fn own_from_inside(&self) -> Slots {
+        let mut slots = self.own.clone();
+        for slot in slots.0.iter_mut() {
+            *slot = slot.inwards();
+        }
+        slots
+    }
+
+    /// Whether a pointer into the caller's frame is in a register or on the stack.
+    pub(super) fn lends_caller(&self) -> bool {
+        let lent = |kind: &Kind| {
+            matches!(
+                kind,
+                Kind::Frame {
+                    owner: Owner::Caller,
+                    ..
+                }
+            )
+        };
+        self.regs.iter().chain(self.own.0.iter()).any(lent)
+    }
+
+    /// Nothing is known of the caller's frame any more.
+    pub(super) fn lose_caller(&mut self) {
+        self.touched = u64::MAX;
+        for slot in self.caller.0.iter_mut() {
+            *slot = slot.join(Kind::NUMBER);
+        }
+    }
+}
+
+fn update(kind: &mut Kind, other: Kind) -> bool {
+    let joined = kind.join(other);
+    let changed = joined != *kind;
+    *kind = joined;
+    changed
+}

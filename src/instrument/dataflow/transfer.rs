@@ -1,0 +1,181 @@
+//! What an instruction other than a call makes of what is known.
+
+use super::kind::{Kind, MapRef};
+use super::state::State;
+use crate::isa::{AluOp, Insn, Operand, Pseudo, Reg, RegSet, Size, Width};
+use crate::program::Program;
+use crate::spec::ContextKind;
+use crate::util::{MapId, Pc};
+
+impl State {
+    /// Executes an instruction that is no call.
+    pub(super) fn step(&mut self, program: &Program, insn: Insn, pc: Pc) {
+        match insn {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => {
+                let kind = self.alu(op, width, self.reg(dst), self.operand(src));
+                self.set(dst, kind);
+            }
+            Insn::MovSx { dst, .. } | Insn::Neg { dst, .. } | Insn::Endian { dst, .. } => {
+                self.set(dst, Kind::NUMBER);
+            }
+            Insn::AddrSpaceCast { dst, .. } => self.set(dst, Kind::Arena),
+            Insn::LoadImm64 { dst, value } => {
+                let number = i32::try_from(value.cast_signed()).ok();
+                self.set(dst, Kind::Scalar(number));
+            }
+            Insn::LoadPseudo { dst, source } => {
+                let kind = pseudo(program, source, insn, pc);
+                self.set(dst, kind);
+            }
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+            }
+            | Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => {
+                let kind = self.loaded(program, base, off, size);
+                self.set(dst, kind);
+            }
+            Insn::LoadSx { dst, .. } => self.set(dst, Kind::NUMBER),
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                let kind = self.operand(src);
+                self.stored(base, off, size, kind);
+            }
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => self.stored(base, off, size, self.reg(src)),
+            Insn::Atomic {
+                op,
+                width,
+                base,
+                off,
+                src,
+            } => {
+                self.stored(base, off, width.size(), Kind::NUMBER);
+                if op.compares() {
+                    self.set(Reg::R0, Kind::NUMBER);
+                } else if op.fetches() {
+                    self.set(src, Kind::NUMBER);
+                }
+            }
+            Insn::LoadPacket { .. } => {
+                self.forget(RegSet::CALLER_SAVED);
+                self.set(Reg::R0, Kind::NUMBER);
+            }
+            Insn::Jump { .. }
+            | Insn::JumpLong { .. }
+            | Insn::JumpIf { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit => {}
+        }
+    }
+
+    fn operand(&self, src: Operand) -> Kind {
+        match src {
+            Operand::Reg(reg) => self.reg(reg),
+            Operand::Imm(imm) => Kind::Scalar(Some(imm)),
+        }
+    }
+
+    fn alu(&self, op: AluOp, width: Width, dst: Kind, src: Kind) -> Kind {
+        let number = |kind: Kind| match kind {
+            Kind::Scalar(number) => number,
+            _ => None,
+        };
+        match (op, width) {
+            (AluOp::Mov, Width::W64) => src,
+            // The upper half is gone, and with it a number's sign.
+            (AluOp::Mov, Width::W32) => Kind::Scalar(number(src).filter(|number| *number >= 0)),
+            (AluOp::Add, Width::W64) => match (dst.is_pointer(), src.is_pointer()) {
+                (_, false) => dst.moved(number(src)),
+                (false, true) => src.moved(number(dst)),
+                (true, true) => Kind::NUMBER,
+            },
+            (AluOp::Sub, Width::W64) if !src.is_pointer() => {
+                dst.moved(number(src).and_then(i32::checked_neg))
+            }
+            _ => Kind::NUMBER,
+        }
+    }
+
+    /// What a load gives.
+    fn loaded(&self, program: &Program, base: Reg, off: i16, size: Size) -> Kind {
+        let wide = |kind: Kind| if size == Size::Dw { kind } else { Kind::NUMBER };
+        match self.reg(base).moved(Some(off.into())) {
+            Kind::Frame { owner, off } => self.load(owner, off, size),
+            Kind::Context(_) => match program.prog_type.info().context {
+                ContextKind::Tracepoint | ContextKind::PtRegs | ContextKind::PerfEvent => {
+                    Kind::NUMBER
+                }
+                // Numbers too, unless BTF says that they are pointers.
+                ContextKind::RawTracepoint => Kind::NUMBER,
+                ContextKind::BtfArgs => wide(Kind::Kernel),
+                _ => wide(Kind::Unknown),
+            },
+            // A field of the kernel's, such as a kernel pointer.
+            Kind::Value(map) => match map.definition(program) {
+                Some(map) if map.special.is_empty() => Kind::NUMBER,
+                _ => wide(Kind::Unknown),
+            },
+            Kind::Kernel => wide(Kind::Kernel),
+            Kind::Own | Kind::Unknown | Kind::Arena => wide(Kind::Unknown),
+            _ => Kind::NUMBER,
+        }
+    }
+
+    fn stored(&mut self, base: Reg, off: i16, size: Size, kind: Kind) {
+        match self.reg(base).moved(Some(off.into())) {
+            Kind::Frame { owner, off } => {
+                self.store(owner, off, Some(size.bytes().into()), kind);
+            }
+            // It may be anywhere on the stack.
+            Kind::Own | Kind::Unknown => {
+                for owner in [super::kind::Owner::Own, super::kind::Owner::Caller] {
+                    self.store(owner, None, None, kind);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a 64-bit immediate stands for.
+fn pseudo(program: &Program, source: Pseudo, insn: Insn, pc: Pc) -> Kind {
+    let map = |index| MapRef {
+        id: MapId(index),
+        inner: false,
+    };
+    match source {
+        Pseudo::MapIdx { index } => Kind::Map(map(index)),
+        Pseudo::MapIdxValue { index, .. } => Kind::value(program, map(index)),
+        Pseudo::BtfId { .. } => Kind::Kernel,
+        Pseudo::Func { .. } => {
+            let target = insn
+                .subprogram_target(pc)
+                .and_then(|to| u32::try_from(to).ok());
+            target.map_or(Kind::Unknown, |to| Kind::Function(Pc(to)))
+        }
+        Pseudo::MapFd { .. } | Pseudo::MapValue { .. } => Kind::Unknown,
+    }
+}
