@@ -19,6 +19,8 @@ mod map_contents;
 mod map_summary;
 mod outputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+mod overhead;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod recording;
 mod refused;
@@ -56,6 +58,14 @@ pub use record::RecordReport;
 pub use recording::{
     CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
     RecordingReport, ResourceRow,
+}
+
+pub use overhead::{Overhead, OverheadRow, WatchTurn};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
+pub use recording::{
+    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
+    ResourceRow,
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
