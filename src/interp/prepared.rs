@@ -104,7 +104,15 @@ impl Checked {
             }
             None => {
                 let args = [plan.context, 0, 0, 0, 0];
-                checked::start(frames, machine, plan.images, plan.entry, args, plan.budget, None)
+                checked::start(
+                    frames,
+                    machine,
+                    plan.images,
+                    plan.entry,
+                    args,
+                    plan.budget,
+                    None,
+                )
             }
         }
     }

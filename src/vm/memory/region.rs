@@ -85,11 +85,7 @@ impl Region {
 
     /// A region over a block of which only `window` is accessible.
     #[must_use]
-    pub fn window(
-        name: impl Into<Name>,
-        bytes: Arc<SharedBytes>,
-        window: Range<usize>,
-    ) -> Self {
+    pub fn window(name: impl Into<Name>, bytes: Arc<SharedBytes>, window: Range<usize>) -> Self {
         Self::new(name, Body::Bytes { bytes, window })
     }
 
