@@ -143,6 +143,32 @@ impl Length {
     }
 }
 
+impl Field {
+    /// The registers that hold it at its moment.
+    pub(super) const fn value_registers(&self) -> RegSet {
+        match self.place {
+            Place::Register(reg) | Place::NonNull(reg) => RegSet::of(&[reg]),
+            Place::Memory { .. } | Place::Constant(_) => RegSet::EMPTY,
+        }
+    }
+
+    /// The registers that say where it is and how much, before the instruction.
+    pub(super) const fn memory_registers(&self) -> RegSet {
+        let pointer = match self.place {
+            Place::Memory {
+                pointer,
+                frame: None,
+                ..
+            } => RegSet::of(&[pointer]),
+            _ => RegSet::EMPTY,
+        };
+        match self.length {
+            Length::Fixed(_) => pointer,
+            Length::Counted { count, .. } => pointer.with(count),
+        }
+    }
+}
+
 /// Bytes of a site's number at the start of an entry.
 pub(super) const NUMBER_BYTES: u32 = 2;
 /// Bytes of the number before a field of [`Length::Counted`].

@@ -19,6 +19,8 @@ mod map_contents;
 mod map_summary;
 mod outputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+mod overhead;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod recording;
 mod refused;
@@ -34,7 +36,7 @@ mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use compare::{EngineVerdicts, FindingRow, GeneratedSummary};
+pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
@@ -52,10 +54,12 @@ pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use overhead::{Overhead, OverheadRow, WatchTurn};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use record::RecordReport;
 pub use recording::{
-    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
-    ResourceRow,
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};

@@ -74,7 +74,7 @@ fn hex_or_null(bytes: Option<&Vec<u8>>) -> Json {
 
 impl ReplayView<'_> {
     /// Nanoseconds a firing, where the time was taken.
-    fn ns_per_firing(&self) -> Option<f64> {
+    pub(super) fn ns_per_firing(&self) -> Option<f64> {
         let firings = u32::try_from(self.report.firings())
             .ok()
             .filter(|count| *count > 0)?;
