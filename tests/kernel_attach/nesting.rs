@@ -186,7 +186,7 @@ impl Case {
                 .unwrap();
         }
         let event = match self.outer {
-            At::Uprobe => vm.uprobe("libc.so.6:chown"),
+            At::Uprobe => vm.uprobe("libc.so.6:chown").unwrap(),
             _ => vm.tracepoint("syscalls/sys_enter_chown").unwrap(),
         };
         let outcome = vm.fire(event).unwrap();
