@@ -406,7 +406,7 @@ mod checks {
             ("object/elf.rs", "use goblin::elf::Elf;"),
             ("object/other.rs", "fn f() { goblin::x() }"),
             ("vm/mod.rs", "use libc::c_int; use thiserror::Error;"),
-            ("kernel/sys.rs", "use libc::c_int;"),
+            ("kernel/sys/bpf.rs", "use libc::c_int;"),
         ]);
         assert_eq!(
             misplaced_crates(&krate, CRATES),

@@ -8,7 +8,6 @@ use super::runs::Runs;
 use super::scene::Scene;
 use super::vm::Vm;
 use crate::interp::Finished;
-use crate::vm::attach::Site;
 use crate::vm::events::Event;
 use crate::vm::{Outcome, Output, ProgramHandle, Run, World};
 
@@ -90,11 +89,6 @@ impl Runner<'_> {
         self.runs.run(self.scene.machine)
     }
 
-    /// What helpers know of the place where the program is attached.
-    pub(super) const fn site(&mut self) -> Option<&mut Site> {
-        self.scene.site()
-    }
-
     /// Whether the checked interpreter runs the program.
     pub(super) const fn is_checked(&self) -> bool {
         self.runs.is_checked()
@@ -129,18 +123,14 @@ impl Runner<'_> {
     #[must_use]
     pub fn finish(mut self) -> Outcome {
         let mut outcome = Outcome::default();
-        self.collect(&mut outcome);
-        outcome.passed = outcome.runs.last().is_some_and(|run| run.returned() != 0);
-        outcome
-    }
-
-    /// The same, added to an outcome.
-    pub(super) fn collect(&mut self, outcome: &mut Outcome) {
-        self.scene.collect(outcome);
-        if let Some(Finished { r0, insns }) = self.runs.last.take() {
+        self.scene.collect(&mut outcome);
+        if let Some(Finished { r0, insns }) = self.runs.last {
             let program = self.runs.program.name.clone();
-            outcome.runs.push(Run { program, r0, insns });
+            let run = Run { program, r0, insns };
+            outcome.passed = run.returned() != 0;
+            outcome.runs.push(run);
         }
+        outcome
     }
 }
 

@@ -82,9 +82,7 @@ impl Vm {
                     runners.parts.push(Part { runs, waiting });
                 }
                 Err(error) => {
-                    if let Some(placed) = machine.leave() {
-                        placed.remove(&mut machine.space);
-                    }
+                    machine.leave();
                     return Err(error);
                 }
             }
@@ -201,9 +199,7 @@ impl Drop for Runners<'_> {
         }
         for part in &mut self.parts {
             self.machine.exchange_event(&mut part.waiting);
-            if let Some(placed) = self.machine.leave() {
-                placed.remove(&mut self.machine.space);
-            }
+            self.machine.leave();
         }
         drop(self.machine.take_outputs());
         drop(self.machine.take_probed());

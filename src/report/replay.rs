@@ -74,7 +74,7 @@ fn hex_or_null(bytes: Option<&Vec<u8>>) -> Json {
 
 impl ReplayView<'_> {
     /// Nanoseconds a firing, where the time was taken.
-    fn ns_per_firing(&self) -> Option<f64> {
+    pub(super) fn ns_per_firing(&self) -> Option<f64> {
         let firings = u32::try_from(self.report.firings())
             .ok()
             .filter(|count| *count > 0)?;
@@ -112,7 +112,7 @@ impl serde::Serialize for ReplayView<'_> {
     }
 }
 
-fn program_json(program: &ProgramReport) -> Json {
+pub(super) fn program_json(program: &ProgramReport) -> Json {
     let (difference, why) = match &program.verdict {
         Verdict::Different(first) => (difference_json(first), None),
         Verdict::OrderUnknown(why) | Verdict::Incomplete(why) | Verdict::OutputsOnly(why) => {
@@ -183,7 +183,7 @@ fn difference_json(first: &FirstDifference) -> Json {
     })
 }
 
-fn map_json(map: &MapReport) -> Json {
+pub(super) fn map_json(map: &MapReport) -> Json {
     let mut row = json!({ "map": map.name, "verdict": map.verdict.word().key() });
     let more = match &map.verdict {
         MapVerdict::Equal(entries) => json!({ "entries": entries }),
@@ -207,7 +207,7 @@ fn map_json(map: &MapReport) -> Json {
     row
 }
 
-fn output_json(output: &OutputReport) -> Json {
+pub(super) fn output_json(output: &OutputReport) -> Json {
     let mut row = json!({
         "output": output.name,
         "verdict": output.verdict.word().key(),
@@ -287,7 +287,7 @@ impl fmt::Display for ReplayView<'_> {
 }
 
 /// The verdict on a program in a line.
-fn said_of_program(program: &ProgramReport, asked: EngineKind) -> String {
+pub(super) fn said_of_program(program: &ProgramReport, asked: EngineKind) -> String {
     let mut said = program.verdict.word().to_string();
     match &program.verdict {
         Verdict::Different(first) => {
@@ -311,7 +311,7 @@ fn said_of_program(program: &ProgramReport, asked: EngineKind) -> String {
 }
 
 /// The verdict on a map in a line.
-fn said_of_map(map: &MapReport) -> String {
+pub(super) fn said_of_map(map: &MapReport) -> String {
     let word = map.verdict.word();
     match &map.verdict {
         MapVerdict::Equal(_) => word.to_string(),
@@ -337,7 +337,7 @@ fn said_of_map(map: &MapReport) -> String {
 }
 
 /// The verdict on a stream of outputs in a line.
-fn said_of_output(output: &OutputReport) -> String {
+pub(super) fn said_of_output(output: &OutputReport) -> String {
     match &output.verdict {
         OutputVerdict::Equal => output.verdict.word().to_string(),
         OutputVerdict::Different {
@@ -358,7 +358,7 @@ fn said_of_output(output: &OutputReport) -> String {
 }
 
 /// A program's first difference, with its place.
-struct Explained<'a>(&'a str, &'a FirstDifference);
+pub(super) struct Explained<'a>(pub &'a str, pub &'a FirstDifference);
 
 impl fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

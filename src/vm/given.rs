@@ -81,6 +81,11 @@ impl Given {
         self.others.push(output);
     }
 
+    /// Whether there is nothing to take, not even room that is too much to keep.
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty() && self.bytes.capacity() <= KEPT
+    }
+
     /// What is no record.
     pub(super) fn others(&self) -> impl Iterator<Item = &Output> {
         self.others.iter()

@@ -39,7 +39,6 @@ pub use kernel::{KernelError, KernelMemory, KernelObject};
 pub use machine::{Current, Fire, Machine};
 pub use map_places::AddMapError;
 pub use nesting::Suspended;
-pub(crate) use outcome::Sample;
 pub use outcome::{Missed, Nested, Outcome, Output, Run};
 pub use redirect::{Redirect, RedirectTarget};
 pub use world::{BuildId, Clock, Random, Symbol, Symbols, Task, UserMemory, World};

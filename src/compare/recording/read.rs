@@ -146,6 +146,12 @@ impl<R: Read> Recording<R> {
         self.next.offset
     }
 
+    /// How many bytes of memory it has for blocks.
+    #[cfg(test)]
+    pub(super) const fn held(&self) -> usize {
+        self.stored.capacity() + self.plain.capacity()
+    }
+
     /// The next part; `None` after the last one and after an error.
     ///
     /// # Errors
@@ -322,7 +328,7 @@ fn count(totals: &mut Totals, part: &Part<'_>) {
         Part::Samples(items) => totals.samples += items.len() as u64,
         Part::Losses(items) => {
             for loss in items.clone() {
-                totals.lost = totals.lost.saturating_add(loss.count);
+                totals.lost = totals.lost.saturating_add(loss.gaps());
             }
         }
         Part::MapReads(_) | Part::Resources(_) | Part::End(_) | Part::CutOff(_) => {}

@@ -1,7 +1,7 @@
 //! Writing a recording.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde::Serialize;
 
@@ -119,7 +119,7 @@ impl<W: Write> Writer<W> {
         }
         self.leave_single()?;
         self.losses.add(loss)?;
-        self.totals.lost = self.totals.lost.saturating_add(loss.count);
+        self.totals.lost = self.totals.lost.saturating_add(loss.gaps());
         self.out.write_full(&mut self.losses)
     }
 
@@ -257,6 +257,9 @@ struct Blocks<W> {
     /// That of the next block.
     number: u64,
     packer: Packer,
+    /// What went wrong with the file. Nothing is written to it any more, so that it is
+    /// cut off, not damaged.
+    failed: Option<io::ErrorKind>,
 }
 
 impl<W: Write> Blocks<W> {
@@ -267,6 +270,7 @@ impl<W: Write> Blocks<W> {
             offset: FILE_HEAD as u64,
             number: 0,
             packer: Packer::new(),
+            failed: None,
         })
     }
 
@@ -292,7 +296,7 @@ impl<W: Write> Blocks<W> {
     }
 
     fn write_json(&mut self, kind: Kind, value: &impl Serialize) -> Result<()> {
-        let json = serde_json::to_vec(value).map_err(std::io::Error::from)?;
+        let json = serde_json::to_vec(value).map_err(io::Error::from)?;
         if json.len() > MAX_BLOCK {
             return Err(WriteError::TooLong {
                 what: "a header",
@@ -325,9 +329,18 @@ impl<W: Write> Blocks<W> {
             items,
             sum: checksum(stored),
         };
+        if let Some(failed) = self.failed {
+            return Err(io::Error::from(failed).into());
+        }
         let head = head.to_bytes();
-        self.to.write_all(&head)?;
-        self.to.write_all(stored)?;
+        let written = self
+            .to
+            .write_all(&head)
+            .and_then(|()| self.to.write_all(stored));
+        if let Err(error) = written {
+            self.failed = Some(error.kind());
+            return Err(error.into());
+        }
         self.offset += (head.len() + stored.len()) as u64;
         self.number += 1;
         Ok(())
