@@ -4,6 +4,8 @@
 //! JSON form; `docs/cli.md` documents both.
 
 mod bench;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod compare;
 mod conformance;
 mod disasm;
 mod exit;
@@ -14,6 +16,7 @@ mod kernel;
 mod printer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
+mod replay;
 mod run;
 mod subjects;
 mod verify;
@@ -49,6 +52,9 @@ enum Verb {
     Run(Box<run::Arguments>),
     Bench(Box<bench::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Compare(Box<compare::Arguments>),
+    Replay(Box<replay::Arguments>),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     Record(Box<record::Arguments>),
@@ -81,6 +87,9 @@ impl Verb {
             Self::Verify(arguments) => verify::run(&arguments, printer),
             Self::Run(arguments) => run::run(&arguments, printer),
             Self::Bench(arguments) => bench::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Compare(arguments) => compare::run(&arguments, printer),
+            Self::Replay(arguments) => replay::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]

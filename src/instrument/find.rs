@@ -326,13 +326,12 @@ impl Finder<'_> {
             Kind::Scalar(Some(0)) => return Ok(None),
             Kind::Frame {
                 owner: Owner::Own,
-                off,
-            } => (off, true),
-            Kind::Frame { .. }
-            | Kind::Record { .. }
-            | Kind::Private
-            | Kind::Own
-            | Kind::Constant => (None, true),
+                off: Some(off),
+            } => (Some(off), true),
+            // The stack is read in aligned pieces only, and nobody knows what this is
+            // aligned to.
+            Kind::Frame { .. } => (None, false),
+            Kind::Record { .. } | Kind::Private | Kind::Own | Kind::Constant => (None, true),
             Kind::Value(map) => {
                 let map = map.definition(self.program);
                 (None, map.is_some_and(|map| map.special.is_empty()))

@@ -55,6 +55,7 @@ pub use loaded_program::LoadedProgram;
 pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
 pub use outputs::KernelRing;
+pub use sys::UnusedCall;
 pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
 pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};

@@ -9,7 +9,7 @@ use super::error::LiveError;
 use crate::compare::recording::{WriteError, Writer};
 
 /// Something that the kernel fills and that is to be emptied into a recording.
-pub(super) trait Drain: Send {
+pub(in crate::compare) trait Drain: Send {
     /// Writes what is there; how many pieces that was.
     fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError>;
 

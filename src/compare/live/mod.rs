@@ -32,8 +32,11 @@ mod snapshot;
 mod summary;
 
 pub use bare::LiveEvents;
+pub(in crate::compare) use consume::Drain;
 pub use error::LiveError;
 pub use object::Live;
 pub use options::{LiveOptions, default_buffer};
+pub(in crate::compare) use outputs::Outputs;
 pub use programs::LeftOut;
+pub(in crate::compare) use snapshot::Snapshot;
 pub use summary::{EventSummary, ProgramSummary, Summary};

@@ -21,7 +21,7 @@ const PAGES: usize = 128;
 
 /// The readers of all that programs fill.
 #[derive(Debug)]
-pub(super) struct Outputs {
+pub(in crate::compare) struct Outputs {
     firings: KernelRing,
     rings: Vec<(u32, KernelRing)>,
     perf: Vec<(u32, PerfBuffer)>,
@@ -37,7 +37,7 @@ pub(super) struct Outputs {
 
 /// How many firings of a program came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub(in crate::compare) struct Count {
     /// All of them.
     pub firings: u64,
     /// Those whose log had no room.

@@ -11,7 +11,7 @@ use crate::util::MapId;
 
 /// What all maps of an object held at a moment, or why that of one can't be told.
 #[derive(Debug, Default)]
-pub(super) struct Snapshot(Vec<Result<Contents, String>>);
+pub(in crate::compare) struct Snapshot(Vec<Result<Contents, String>>);
 
 impl Snapshot {
     /// Reads the maps of these definitions. Nobody should be writing to them meanwhile.

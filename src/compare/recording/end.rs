@@ -93,6 +93,6 @@ pub struct Totals {
     pub outputs: u64,
     /// Samples of bare events.
     pub samples: u64,
-    /// What was lost, of all causes.
+    /// What was lost, of all [causes](super::Cause) that leave a gap.
     pub lost: u64,
 }

@@ -112,6 +112,15 @@ coded! {
     }
 }
 
+impl Cause {
+    /// Whether something that happened is not in the recording. A program that the kernel
+    /// did not run has changed nothing.
+    #[must_use]
+    pub const fn leaves_gap(self) -> bool {
+        !matches!(self, Self::Missed)
+    }
+}
+
 /// All bits of a number: not known.
 const NONE: u32 = u32::MAX;
 const NO_TIME: u64 = u64::MAX;
@@ -292,6 +301,17 @@ pub struct Loss {
     pub of: Option<u32>,
     /// How many.
     pub count: u64,
+}
+
+impl Loss {
+    /// How many things that happened are not in the recording.
+    pub(super) const fn gaps(&self) -> u64 {
+        if self.cause.leaves_gap() {
+            self.count
+        } else {
+            0
+        }
+    }
 }
 
 impl<'a> Item<'a> for Loss {

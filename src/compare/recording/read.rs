@@ -328,7 +328,7 @@ fn count(totals: &mut Totals, part: &Part<'_>) {
         Part::Samples(items) => totals.samples += items.len() as u64,
         Part::Losses(items) => {
             for loss in items.clone() {
-                totals.lost = totals.lost.saturating_add(loss.count);
+                totals.lost = totals.lost.saturating_add(loss.gaps());
             }
         }
         Part::MapReads(_) | Part::Resources(_) | Part::End(_) | Part::CutOff(_) => {}

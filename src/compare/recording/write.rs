@@ -119,7 +119,7 @@ impl<W: Write> Writer<W> {
         }
         self.leave_single()?;
         self.losses.add(loss)?;
-        self.totals.lost = self.totals.lost.saturating_add(loss.count);
+        self.totals.lost = self.totals.lost.saturating_add(loss.gaps());
         self.out.write_full(&mut self.losses)
     }
 

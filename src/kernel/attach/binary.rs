@@ -260,6 +260,7 @@ fn symbol(entry: &[u8]) -> std::result::Result<Option<Symbol>, ReadError> {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "a function whose symbol keeps its name")]
 mod tests {
     use super::*;
 

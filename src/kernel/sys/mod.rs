@@ -16,6 +16,8 @@ mod poll;
 mod process;
 mod program_info;
 mod programs;
+mod unused_call;
+mod watchdog;
 
 pub(super) use btf::BtfFd;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
@@ -31,3 +33,5 @@ pub(super) use process::{
 };
 pub use program_info::{ProgramInfo, RunStatistics, program_ids};
 pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub use unused_call::UnusedCall;
+pub(super) use watchdog::Watchdog;

@@ -20,8 +20,6 @@ const HARMLESS: libc::c_long = 2 | 4 | 8;
 pub enum Access {
     /// Reading.
     Read,
-    /// Reading what is there, without waiting for more.
-    ReadNow,
     /// Writing; what was there is gone.
     Write,
 }
@@ -80,7 +78,6 @@ impl Folder {
     pub fn file(&self, path: &str, access: Access) -> Result<File> {
         let flags = match access {
             Access::Read => libc::O_RDONLY,
-            Access::ReadNow => libc::O_RDONLY | libc::O_NONBLOCK,
             Access::Write => libc::O_WRONLY | libc::O_TRUNC,
         };
         self.open_at(path, flags).map(File::from)
@@ -104,17 +101,6 @@ impl Folder {
         let name = c_string(name)?;
         // SAFETY: the descriptor is open; the name ends with a zero and is only read.
         match unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) } {
-            0 => Ok(()),
-            _ => Err(last_errno()),
-        }
-    }
-
-    /// Removes a folder in it.
-    pub fn remove(&self, name: &str) -> Result<()> {
-        let name = c_string(name)?;
-        let at = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open; the name ends with a zero and is only read.
-        match unsafe { libc::unlinkat(at, name.as_ptr(), libc::AT_REMOVEDIR) } {
             0 => Ok(()),
             _ => Err(last_errno()),
         }

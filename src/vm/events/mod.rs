@@ -48,6 +48,7 @@ mod place;
 mod placed;
 mod probe;
 mod record;
+mod sample;
 mod shape;
 mod socket;
 mod syscall;
@@ -68,6 +69,7 @@ pub use kern::{Checksum, Headers, Kern, KernSide, Segments, Sysctl, Tunnel, Xfrm
 pub use layout::{HIDDEN, Layout, Source};
 pub use packet::{ETH_HLEN, MAX_GROWN, XDP_FRAME, XDP_HEADROOM};
 pub use placed::{Placed, PlacedPacket};
+pub(crate) use sample::Sample;
 pub use shape::{Field, Shape, Storage};
 pub use text::{parse_assignment, parse_hex};
 pub use value::FieldValue;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::block::{FILE_HEAD, Kind};
 use super::*;
+use crate::instrument::{Firing, FiringFlags};
 
 const DOCUMENT: &str = include_str!("../../../../docs/recording-format.md");
 
@@ -88,4 +89,57 @@ fn its_tables_have_every_number() {
         let row = format!("| {} | {name} |", kind.number());
         assert!(DOCUMENT.contains(&row), "{row}");
     }
+}
+
+#[test]
+fn its_table_of_a_firing_is_what_is_read() {
+    let firing = Firing {
+        program: 0x0101_0101,
+        cpu: 0x0202_0202,
+        depth: 0x0303,
+        flags: FiringFlags::CAPPED,
+        sequence: 0x0404_0404_0404_0404,
+        time: 0x0505_0505_0505_0505,
+        pid_tgid: 0x0606_0606_0606_0606,
+        returned: 0x0707_0707_0707_0707,
+        context: &[8; 5],
+        log: &[9; 11],
+    };
+    let mut record = Vec::new();
+    firing.write(&mut record);
+    let text = DOCUMENT
+        .split("### 2: a firing")
+        .nth(1)
+        .expect("the section");
+    let text = text.split("### 3").next().expect("the section");
+    let mut numbers = 0;
+    for row in text.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let (Ok(at), Ok(len)) = (cells[1].parse::<usize>(), cells[2].parse::<usize>()) else {
+            continue;
+        };
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(&record[at..at + len]);
+        let wanted = match cells[3] {
+            "`program`" => firing.program.into(),
+            "`cpu`" => firing.cpu.into(),
+            "`depth`" => firing.depth.into(),
+            "`flags`" => firing.flags.bits().into(),
+            "`context_len`" => 5,
+            "`log_len`" => 11,
+            "`sequence`" => firing.sequence,
+            "`time`" => firing.time,
+            "`pid_tgid`" => firing.pid_tgid,
+            "`returned`" => firing.returned,
+            other => panic!("no field of a firing: {other}"),
+        };
+        assert_eq!(u64::from_le_bytes(word), wanted, "{row}");
+        numbers += 1;
+    }
+    assert_eq!(numbers, 10);
+    assert_eq!(record[56..61], [8; 5]);
+    assert_eq!(record[61..64], [0; 3]);
+    assert_eq!(record[64..], [9; 11]);
+    let flags = format!("{}: the log was too long", FiringFlags::OVERFLOW.bits());
+    assert!(DOCUMENT.contains(&flags), "{flags}");
 }

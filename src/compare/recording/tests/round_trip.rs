@@ -108,6 +108,7 @@ fn totals(steps: &[Step]) -> Totals {
             }
             Step::Output(..) => totals.outputs += 1,
             Step::Sample(..) => totals.samples += 1,
+            Step::Loss(loss) if loss.cause == Cause::Missed => {}
             Step::Loss(loss) => totals.lost += loss.count,
             Step::Entry(..) => totals.entries += 1,
             Step::MapRead(..) | Step::Resource(..) | Step::Flush => {}
