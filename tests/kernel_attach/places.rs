@@ -4,17 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bpflab::Object;
 use bpflab::btf::{Btf, Kind};
 use bpflab::kernel::attach::{AttachError, AttachPoint, Way, attach};
 use bpflab::kernel::perf::{EventSource, Hardware, Sampling, Software};
-use bpflab::kernel::{Availability, LoadOptions, LoadedMaps, RunStatistics, load};
+use bpflab::kernel::{LoadedMaps, RunStatistics};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{AttachType, MapType, ProgType};
 use bpflab::util::MapId;
-use bpflab::{Result, Vm};
 
-use super::rig::{attached, fire, is_there, loaded, pid_tgid, point, program, returning};
+use super::rig::{attached, fire, is_there, loaded, point, program, returning};
 
 const SEEN: MapId = MapId(0);
 
@@ -205,7 +203,6 @@ fn what_is_not_there_is_said() {
     if !is_there() {
         return;
     }
-    let here = Availability::probe();
     let mut kprobe = Program::clone(&program("k", ProgType::Kprobe, &[], "r0 = 0"));
     for section in ["kprobe/vfs_read", "kretprobe/vfs_read", "ksyscall/chown"] {
         kprobe.section = section.to_owned();
@@ -250,27 +247,16 @@ fn what_is_not_there_is_said() {
         };
         traced.attach_btf_id = Some(function.id());
         let point = AttachPoint::of(&traced).unwrap();
-        let maps = LoadedMaps::create(&[], None).unwrap();
-        let loaded = load(&traced, &maps, &LoadOptions::default());
-        eprintln!(
-            "{section}: {:?} {:?}",
-            point.available(),
-            loaded.as_ref().map(|l| &l.verdict.message)
-        );
-        if let Ok(bpflab::kernel::Loaded {
-            program: Some(program),
-            ..
-        }) = &loaded
-        {
-            eprintln!(
-                "{:?}",
-                attach(program, &point)
-                    .map(|a| a.describe())
-                    .map_err(|e| (e.is_unavailable(), e.to_string()))
-            );
+        match point.available() {
+            Ok(()) => drop(attached(&traced, &point).unwrap()),
+            Err(error) => {
+                assert!(error.is_unavailable(), "{error}");
+                let text = error.to_string();
+                assert!(text.starts_with(&format!("{section}/{name}: not available here: ")));
+                assert!(text.contains("while others are loaded"), "{text}");
+            }
         }
     }
-    let _ = (here, point(), pid_tgid(), returning(1));
 }
 
 #[test]

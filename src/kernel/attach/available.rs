@@ -4,7 +4,9 @@ use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe;
 use crate::kernel::error::{Command, KernelError};
+use crate::kernel::probe::{Probe, probe_for};
 use crate::kernel::tracefs::Tracefs;
+use crate::spec::{AttachType, ProgType};
 use crate::util::Errno;
 
 impl AttachPoint {
@@ -17,8 +19,33 @@ impl AttachPoint {
         match self.place() {
             Place::Kernel { .. } => probe::pmu(self, "kprobe").map(drop),
             Place::User { .. } | Place::Usdt { .. } => probe::pmu(self, "uprobe").map(drop),
+            Place::Btf { attach_type, .. } => self.is_loadable(*attach_type),
             _ => Ok(()),
         }
+    }
+}
+
+impl AttachPoint {
+    /// Whether programs for such places are looked at by the verifier.
+    fn is_loadable(&self, attach_type: AttachType) -> Result<(), AttachError> {
+        let prog_type = match attach_type {
+            AttachType::LsmMac => ProgType::Lsm,
+            _ => ProgType::Tracing,
+        };
+        let Probe::Refused(errno) = probe_for(prog_type, Some(attach_type)) else {
+            return Ok(());
+        };
+        let why = match probe_for(ProgType::RawTracepoint, None) {
+            Probe::Refused(_) => format!(
+                "no program can be loaded ({errno}): it takes root, or CAP_BPF and CAP_PERFMON"
+            ),
+            _ => format!(
+                "programs of type {prog_type} for {attach_type} are refused ({errno}) before the \
+                 verifier sees them, while others are loaded: this kernel was built without them, \
+                 or a policy forbids them"
+            ),
+        };
+        Err(AttachError::unavailable(self, why))
     }
 }
 
