@@ -104,7 +104,10 @@ fn form(plan: &Plan, added: &ReplayMaps) -> Result<ReplayForm, Failed> {
     let whole = |reason| (None, reason);
     let patched = form.patch.apply(&plan.program, &plan.code);
     let mut program = patched.map_err(whole)?;
-    let places = form.patch.places(&plan.program, &plan.code).map_err(whole)?;
+    let places = form
+        .patch
+        .places(&plan.program, &plan.code)
+        .map_err(whole)?;
     program.maps = added.maps.clone();
     // Copying from the tape asks for it.
     "GPL".clone_into(&mut program.license);
@@ -141,13 +144,19 @@ impl Form<'_> {
 
     /// What is given.
     fn before(&mut self, pc: Pc, sites: &[&Site]) -> Result<(), Reason> {
-        let Some(frame) = self.plan.function_at(pc).and_then(|at| self.frames.get_mut(at)) else {
+        let Some(frame) = self
+            .plan
+            .function_at(pc)
+            .and_then(|at| self.frames.get_mut(at))
+        else {
             return Ok(());
         };
         let mut slots = Slots::from(frame, 0);
         let mut block = Block::default();
         for site in sites {
-            let entry = self.log.entry(&mut self.patch, &mut slots, site, &Saved::new())?;
+            let entry = self
+                .log
+                .entry(&mut self.patch, &mut slots, site, &Saved::new())?;
             block.append(entry);
         }
         self.patch.before(pc, block);

@@ -211,10 +211,13 @@ impl Taker<'_, '_> {
         });
         let named: RegSet = named.collect();
         // The last one may hold the entry's place until it is filled.
-        let own = fields.iter().rev().find_map(|(field, at)| match field.place {
-            Place::Register(reg) => Some((reg, field.length, *at)),
-            _ => None,
-        });
+        let own = fields
+            .iter()
+            .rev()
+            .find_map(|(field, at)| match field.place {
+                Place::Register(reg) => Some((reg, field.length, *at)),
+                _ => None,
+            });
         let entry = own.map(|(reg, ..)| reg);
         let hands = self.hands(&mut taken.line, entry, named, false)?;
         self.find(taken, hands.entry, hands.other);
@@ -296,7 +299,9 @@ impl Taker<'_, '_> {
         let (r1, r2, r3) = (Reg::R1, Reg::R2, Reg::R3);
         // Not those that still hold what is needed.
         let (entry, other) = (Reg::R0, Reg::R5);
-        let unsaved = [pointer, count].iter().any(|reg| !self.saved.contains_key(reg) && *reg == other);
+        let unsaved = [pointer, count]
+            .iter()
+            .any(|reg| !self.saved.contains_key(reg) && *reg == other);
         if unsaved {
             return Err(Reason::Registers);
         }

@@ -19,6 +19,8 @@ mod map_contents;
 mod map_summary;
 mod outputs;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+mod overhead;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod recording;
 mod refused;
@@ -51,6 +53,14 @@ pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
+pub use recording::{
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
+}
+
+pub use overhead::{Overhead, OverheadRow, WatchTurn};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use record::RecordReport;
 pub use recording::{

@@ -349,7 +349,12 @@ impl<'r> Pass<'r> {
             }
         };
         let cpu = firing.cpu;
-        match self.order.offer(cpu, firing.sequence, bytes) {
+        while let Some(bytes) = self.order.overdue(&firing) {
+            if self.firing(&bytes, player)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        match self.order.offer(&firing, bytes) {
             Some(Turn::Now) => {
                 if self.play(&firing, bytes, player)?.is_break() {
                     return Ok(ControlFlow::Break(()));

@@ -40,11 +40,6 @@ impl Watchdog {
             }),
         }
     }
-
-    /// The process's number.
-    pub const fn process(&self) -> libc::pid_t {
-        self.process
-    }
 }
 
 impl Drop for Watchdog {
@@ -125,7 +120,7 @@ mod tests {
         let second = Watchdog::start(&parent, "second").unwrap();
         parent.make("first").unwrap();
         parent.make("second").unwrap();
-        assert_ne!(first.process(), second.process());
+        assert_ne!(first.process, second.process);
         // The second one has not kept the first one's pipe open.
         drop(first);
         assert_eq!(parent.folders().unwrap(), ["second"]);

@@ -16,6 +16,8 @@ const PLACES: [&CStr; 2] = [c"/sys/kernel/tracing", c"/sys/kernel/debug/tracing"
 const MAGIC: u64 = 0x7472_6163;
 /// The folder with a folder for each group, in which each event has one.
 const EVENTS: &str = "events";
+/// The folder of instances.
+pub(super) const INSTANCES: &str = "instances";
 /// How many similar names an error tells.
 const SIMILAR: usize = 3;
 
@@ -96,6 +98,14 @@ impl Tracefs {
         }
         self.folders(format!("{EVENTS}/{group}"))
             .map_err(|error| self.explain(error, group, "*"))
+    }
+
+    /// The instances of ftrace, in order (`Documentation/trace/ftrace.rst`).
+    ///
+    /// # Errors
+    /// [`TracefsError::File`].
+    pub fn instances(&self) -> Result<Vec<String>> {
+        self.folders(INSTANCES.to_owned())
     }
 
     /// The number by which `perf_event_open` knows a tracepoint.

@@ -4,13 +4,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::error::TracefsError;
-use super::files::Tracefs;
+use super::files::{INSTANCES, Tracefs};
 use crate::kernel::sys::Watchdog;
 
 type Result<T> = std::result::Result<T, TracefsError>;
-
-/// The folder of instances.
-const INSTANCES: &str = "instances";
 
 /// An instance `bpflab-PID`, or `bpflab-PID-N`.
 ///
@@ -157,8 +154,7 @@ mod tests {
             Err(error) => return eprintln!("skipped: {error}"),
         };
         let name = instance.name().to_owned();
-        let instances = tracefs.open_folder(INSTANCES).unwrap();
-        assert!(instances.folders().unwrap().contains(&name));
+        assert!(tracefs.instances().unwrap().contains(&name));
 
         // The number of this thread, whose writes are recorded.
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
@@ -187,6 +183,6 @@ mod tests {
         assert!(matches!(error, TracefsError::File { .. }), "{error}");
 
         drop(instance);
-        assert!(!instances.folders().unwrap().contains(&name));
+        assert!(!tracefs.instances().unwrap().contains(&name));
     }
 }

@@ -27,7 +27,7 @@ pub enum CatalogueError {
         /// Why BTF can't be.
         btf: BtfUnreadable,
         /// Why tracefs can't be.
-        tracefs: TracefsError,
+        tracefs: Box<TracefsError>,
     },
 }
 
@@ -61,7 +61,10 @@ impl Catalogue {
             Ok((tracefs, events))
         });
         match (tables(Path::new(BTF)), tracefs) {
-            (Err(btf), Err(tracefs)) => Err(CatalogueError::NoSource { btf, tracefs }),
+            (Err(btf), Err(tracefs)) => {
+                let tracefs = Box::new(tracefs);
+                Err(CatalogueError::NoSource { btf, tracefs })
+            }
             (tables, Ok((tracefs, events))) => {
                 let tables = tables.unwrap_or_default();
                 Ok(Self {
