@@ -331,10 +331,7 @@ impl Finder<'_> {
             // The stack is read in aligned pieces only, and nobody knows what this is
             // aligned to.
             Kind::Frame { .. } => (None, false),
-            Kind::Record { .. }
-            | Kind::Private
-            | Kind::Own
-            | Kind::Constant => (None, true),
+            Kind::Record { .. } | Kind::Private | Kind::Own | Kind::Constant => (None, true),
             Kind::Value(map) => {
                 let map = map.definition(self.program);
                 (None, map.is_some_and(|map| map.special.is_empty()))
