@@ -217,6 +217,7 @@ impl Vm {
             interrupts: &self.interrupts,
             engine: self.engine,
             budget: self.budget,
+            times: None,
         };
         (&mut self.machine, &mut self.checked, stage)
     }

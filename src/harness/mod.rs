@@ -35,6 +35,7 @@ mod stacks;
 mod stage;
 mod usdt;
 mod vm;
+mod volley;
 
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;
@@ -47,3 +48,4 @@ pub use oracle::{Checked, Oracle};
 pub use repeat::Repeated;
 pub use runner::Runner;
 pub use vm::Vm;
+pub use volley::Volley;
