@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Object;
+use bpflab::btf::Btf;
 use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Unrecordable};
 use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
 use bpflab::object::cases::Cases;
@@ -60,6 +61,7 @@ fn corpus() -> Vec<(String, Program)> {
         return Vec::new();
     };
     let mut cases = Cases::open(path).unwrap();
+    cases.set_kernel(Btf::parse(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).unwrap());
     let mut programs = Vec::new();
     while let Some(case) = cases.next() {
         let case = case.unwrap();
@@ -104,7 +106,9 @@ impl Count {
     fn see(&mut self, name: &str, program: &Program, kernel: bool) {
         let original_ours = ours(program);
         let original = kernel.then(|| kernels(program).ok()).flatten();
-        let accepted = original.as_ref().map_or(original_ours.accepted, |it| it.accepted);
+        let accepted = original
+            .as_ref()
+            .map_or(original_ours.accepted, |it| it.accepted);
         if !accepted {
             self.other += 1;
             return;
@@ -117,9 +121,14 @@ impl Count {
                     self.other += 1;
                     return;
                 }
-                let reason = text.rsplit_once(": ").map_or(text.as_str(), |(_, reason)| reason);
+                let reason = text
+                    .rsplit_once(": ")
+                    .map_or(text.as_str(), |(_, reason)| reason);
                 let whom = format!("{name}: {text}");
-                self.reasons.entry(reason.to_owned()).or_default().push(whom);
+                self.reasons
+                    .entry(reason.to_owned())
+                    .or_default()
+                    .push(whom);
                 return;
             }
         };
@@ -128,7 +137,10 @@ impl Count {
             self.ours += 1;
             let verdict = ours(&form);
             if !verdict.accepted {
-                self.wrong.push(format!("{name}: ours: {:?} {}", verdict.errno, verdict.message));
+                self.wrong.push(format!(
+                    "{name}: ours: {:?} {}",
+                    verdict.errno, verdict.message
+                ));
             }
         }
         if let Some(original) = original.filter(|it| it.accepted) {
@@ -139,7 +151,10 @@ impl Count {
                     self.walked[1] += usize::try_from(verdict.processed()).unwrap();
                 }
                 Ok(verdict) => {
-                    self.wrong.push(format!("{name}: kernel: {:?} {}", verdict.errno, verdict.message));
+                    self.wrong.push(format!(
+                        "{name}: kernel: {:?} {}",
+                        verdict.errno, verdict.message
+                    ));
                 }
                 Err(none) => self.wrong.push(format!("{name}: kernel: {none}")),
             }
