@@ -59,6 +59,7 @@ fn the_kernel_gives_the_same_answer() {
         let options = Options {
             prog_type: Some(prog_type),
             defined: true,
+            ..Options::default()
         };
         let tally = hold(prog_type.name(), 60, options, as_in_the_kernel);
         tally.check();

@@ -7,8 +7,11 @@ mod command;
 #[path = "kernel/here.rs"]
 mod here;
 
+use std::path::PathBuf;
 use std::process::Output;
 
+use bpflab::btf::{Builder, Encoding, Linkage, Member, Param};
+use bpflab::util::TypeId;
 use command::run;
 use serde_json::Value;
 
@@ -98,4 +101,92 @@ fn load_shows_the_log_of_an_objects_program() {
 
     let output = run(["kernel", "load", object, "count_reads"], "");
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// The file of a kernel's BTF with one tracepoint and one system call.
+fn small_kernel() -> PathBuf {
+    let mut btf = Builder::new();
+    let void = btf.ptr(TypeId(0));
+    let vec = btf.int("unsigned int", 4, Encoding::Unsigned);
+    let param = |name, ty| Param { name, ty };
+    let probe = btf.prototype(TypeId(0), &[param("__data", void), param("vec_nr", vec)]);
+    btf.function("__probestub_softirq_entry", probe, Linkage::Static);
+    let pointer = btf.ptr(probe);
+    btf.typedef("btf_trace_softirq_entry", pointer);
+    let member = |name, bit_offset| Member {
+        name,
+        ty: vec,
+        bit_offset,
+        bitfield: None,
+    };
+    let record = [member("ent", 0), member("vec", 64)];
+    btf.structure("trace_event_raw_softirq_entry", 12, &record);
+    btf.structure("syscall_trace_enter", 8, &[]);
+    btf.function("__x64_sys_close", probe, Linkage::Static);
+    let file = std::env::temp_dir().join(format!("bpflab-{}.btf", std::process::id()));
+    let bytes = btf.build().expect("BTF").to_bytes();
+    std::fs::write(&file, bytes).expect("a file");
+    file
+}
+
+#[test]
+fn tracepoints_of_a_btf_file() {
+    let file = small_kernel();
+    let file_name = file.to_str().expect("a path");
+    let list = |arguments: &[&str]| {
+        let words = ["kernel", "tracepoints", "--btf", file_name];
+        let output = run(words.iter().chain(arguments), "");
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+        (output.status.code(), text)
+    };
+    let all = "syscalls:sys_enter_close  fd: unsigned int\n\
+               syscalls:sys_exit_close  ret: long\n\
+               softirq_entry  vec_nr: unsigned int\n";
+    assert_eq!(list(&[]), (Some(0), all.to_owned()));
+    let names = "syscalls:sys_enter_close\nsyscalls:sys_exit_close\nsoftirq_entry\n";
+    assert_eq!(list(&["--names"]), (Some(0), names.to_owned()));
+
+    // Of one whose group is not known any group fits.
+    let entry = "softirq_entry  vec_nr: unsigned int\n  \
+                 offset  size  field\n       8     4  unsigned int vec\n";
+    for pattern in ["softirq*", "irq:softirq_entry", "tp_btf/softirq_entry"] {
+        assert_eq!(list(&[pattern]), (Some(0), entry.to_owned()), "{pattern}");
+    }
+    let attach = format!("{entry}  attach  raw_tp/softirq_entry, tp_btf/softirq_entry\n");
+    assert_eq!(list(&["soft*", "-v"]), (Some(0), attach));
+
+    let json = r#"{"tracepoint":"softirq_entry","group":null,"name":"softirq_entry","is_event":null,"id":null,"arguments":[{"name":"vec_nr","type":"unsigned int"}],"arguments_from":"btf","fields":[{"name":"vec","type":"unsigned int","offset":8,"size":4,"signed":false}],"fields_from":"btf","sections":["raw_tp/softirq_entry","tp_btf/softirq_entry"]}"#;
+    assert_eq!(list(&["soft*", "--json"]), (Some(0), format!("{json}\n")));
+
+    let none = "error: no tracepoint fits 'softrq_entry'; similar are softirq_entry, \
+                sys_enter_close, sys_exit_close\n";
+    assert_eq!(list(&["softrq_entry"]), (Some(1), none.to_owned()));
+    std::fs::remove_file(&file).expect("the file");
+    let gone = list(&["softirq*"]);
+    assert!(
+        gone.0 == Some(2) && gone.1.contains("can't be read"),
+        "{gone:?}"
+    );
+}
+
+#[test]
+fn tracepoints_of_this_kernel() {
+    let output = run(["kernel", "tracepoints", "softirq_entry", "--json"], "");
+    if output.status.code() == Some(3) {
+        return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(output.status.code(), Some(0));
+    let rows = rows(&output);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(row["name"], "softirq_entry");
+    assert!(row["arguments"].is_null() || row["arguments"][0]["name"] == "vec_nr");
+    assert_eq!(row["fields"][0]["name"], "vec");
+    assert_eq!(row["fields"][0]["offset"], 8);
+    if row["fields_from"] == "format" {
+        assert_eq!(row["tracepoint"], "irq:softirq_entry");
+        assert!(row["id"].as_u64().is_some_and(|id| id > 0), "{row}");
+        assert_eq!(row["sections"][0], "tp/irq/softirq_entry");
+    }
 }

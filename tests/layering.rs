@@ -182,6 +182,7 @@ const CRATES: &[(&str, Where)] = &[
     ("bitflags", Where::Anywhere),
     ("clap", Where::In(&["cli"])),
     ("comfy-table", Where::In(&["cli"])),
+    ("crc32fast", Where::OneFileOf("compare")),
     ("dynasmrt", Where::In(&["jit"])),
     ("etherparse", Where::OneFileOf("vm")),
     ("flate2", Where::OneFileOf("object")),
@@ -190,6 +191,7 @@ const CRATES: &[(&str, Where)] = &[
     ("iced-x86", Where::In(&["jit"])),
     ("indicatif", Where::In(&["cli"])),
     ("libc", Where::In(&["kernel", "jit"])),
+    ("lz4_flex", Where::OneFileOf("compare")),
     ("lzma-rust2", Where::OneFileOf("object")),
     ("pcap-parser", Where::OneFileOf("vm")),
     ("rustc-hash", Where::Anywhere),
@@ -404,7 +406,7 @@ mod checks {
             ("object/elf.rs", "use goblin::elf::Elf;"),
             ("object/other.rs", "fn f() { goblin::x() }"),
             ("vm/mod.rs", "use libc::c_int; use thiserror::Error;"),
-            ("kernel/sys.rs", "use libc::c_int;"),
+            ("kernel/sys/bpf.rs", "use libc::c_int;"),
         ]);
         assert_eq!(
             misplaced_crates(&krate, CRATES),

@@ -1,6 +1,8 @@
-//! `bpflab inspect`: what is in an object.
+//! `bpflab inspect`: what is in an object, or in a recording.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -9,23 +11,26 @@ use super::exit::{Exit, Failure};
 use super::input::KernelArguments;
 use super::printer::Printer;
 use crate::btf::Btf;
+use crate::compare::recording::{MAGIC, Recording};
 use crate::object::{Object, Target};
-use crate::report::{Inspection, Support};
+use crate::report::{Inspection, ReadState, RecordingReport, Support};
 
-/// Show what is in an object
+/// Show what is in an object, or in a recording
 ///
 /// Programs, maps, global variables, externs, relocations, notes on what was skipped;
-/// or its BTF as C declarations.
+/// or its BTF as C declarations. Of a recording: where and how it was made, what there is
+/// of each program, CPU and map, what was lost; exit code 1 where it is not complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab inspect prog.bpf.o
   bpflab inspect --relocs prog.bpf.o        each relocation, CO-RE accesses as in C
   bpflab inspect --support prog.bpf.o       what its programs need, and what of it is there
   bpflab inspect --btf-c /sys/kernel/btf/vmlinux > vmlinux.h
+  bpflab inspect run.rec                    what a recording holds, and whether it is whole
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
 pub(super) struct Arguments {
-    /// Object file; with --btf-c also a file of BTF
-    #[arg(value_name = "OBJ")]
+    /// Object file or recording; with --btf-c also a file of BTF
+    #[arg(value_name = "FILE")]
     object: PathBuf,
     #[command(flatten)]
     kernel: KernelArguments,
@@ -44,6 +49,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    if is_recording(&arguments.object) {
+        return recording(arguments, printer);
+    }
     if arguments.btf_c {
         return declarations(arguments, printer);
     }
@@ -59,6 +67,32 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     }
     printer.show(&Inspection::new(&object, arguments.relocs))?;
     Ok(Exit::Fine)
+}
+
+/// Whether a file begins as a recording does. One that can't be read is left to whoever
+/// says why.
+fn is_recording(path: &Path) -> bool {
+    let mut start = [0; MAGIC.len()];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == MAGIC
+}
+
+/// Shows a recording. What stands before damage is shown, too.
+fn recording(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let file = arguments.object.display().to_string();
+    if arguments.relocs || arguments.support || arguments.btf_c {
+        return Err(Failure::bad(format!(
+            "{file}: a recording, which has no relocations and no types; the options are for objects"
+        )));
+    }
+    let bad = |problem: &dyn std::fmt::Display| Failure::bad(format!("{file}: {problem}"));
+    let recording = Recording::open(&arguments.object).map_err(|error| bad(&error))?;
+    let report = RecordingReport::read(&file, recording);
+    printer.show(&report)?;
+    match &report.problem {
+        Some(problem) if report.state == ReadState::Damaged => Err(bad(problem)),
+        _ if report.is_complete() => Ok(Exit::Fine),
+        _ => Ok(Exit::No),
+    }
 }
 
 /// Prints the C declarations of the BTF of a file.

@@ -4,6 +4,8 @@
 //! JSON form; `docs/cli.md` documents both.
 
 mod bench;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod compare;
 mod conformance;
 mod disasm;
 mod exit;
@@ -12,6 +14,9 @@ mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod printer;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod record;
+mod replay;
 mod run;
 mod subjects;
 mod verify;
@@ -47,7 +52,12 @@ enum Verb {
     Run(Box<run::Arguments>),
     Bench(Box<bench::Arguments>),
     #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Compare(Box<compare::Arguments>),
+    Replay(Box<replay::Arguments>),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
     Kernel(kernel::Arguments),
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    Record(Box<record::Arguments>),
     ConformancePlugin(conformance::Arguments),
 }
 
@@ -78,7 +88,12 @@ impl Verb {
             Self::Run(arguments) => run::run(&arguments, printer),
             Self::Bench(arguments) => bench::run(&arguments, printer),
             #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Compare(arguments) => compare::run(&arguments, printer),
+            Self::Replay(arguments) => replay::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
             Self::Kernel(arguments) => kernel::run(&arguments, printer),
+            #[cfg(all(feature = "kernel", target_os = "linux"))]
+            Self::Record(arguments) => record::run(&arguments, printer),
             Self::ConformancePlugin(arguments) => conformance::run(&arguments, printer),
         }
     }

@@ -14,8 +14,14 @@
 
 mod answer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod generated;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod live;
 mod ours;
+pub mod recording;
+pub mod replay;
 mod subject;
 
 pub use answer::{Answer, Details, Difference, MapContents, difference};

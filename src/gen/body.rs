@@ -166,7 +166,7 @@ impl<'a> Body<'a> {
     /// A call whose result says nothing where only what is defined counts.
     pub(super) fn call_masked(&mut self, helper: HelperId) {
         self.call(helper, Holds::Number);
-        if self.setting.options.defined {
+        if self.setting.options.masks() {
             self.masked += 1;
             self.constant_into(Reg::R0);
         }

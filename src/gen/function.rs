@@ -3,7 +3,7 @@
 use super::body::{Body, Step};
 use super::setting::Role;
 use super::state::{BUFFER, BUFFER_AT, Holds};
-use super::{branch, calls, compute, look_up, memory, output, packet};
+use super::{branch, calls, compute, look_up, memory, output, packet, tracing};
 use crate::isa::{AluOp, Insn, Operand, Reg, RegSet, Size, Width};
 
 /// Every step, and how often it is taken among the others. The first one is the
@@ -37,6 +37,10 @@ pub(super) const STEPS: &[Step] = &[
     (2, packet::copy),
     (1, packet::adjust),
     (3, output::environment),
+    (2, tracing::task),
+    (1, tracing::comm),
+    (3, tracing::probe_read),
+    (1, tracing::stack),
     (2, output::checksum),
     (1, output::print),
     (1, output::perf),

@@ -2,6 +2,7 @@
 
 use super::body::{Body, Open};
 use super::maps;
+use super::output::pointer_into;
 use super::state::{Area, BUFFER_AT, Holds, Place, Slot};
 use crate::isa::{Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::HelperId;
@@ -33,14 +34,9 @@ impl Body<'_> {
 
     /// A value of so many bytes: in the buffer, or behind a pointer that is at hand.
     fn value_into(&mut self, dst: Reg, len: i16) {
-        let holds_it =
-            |area: Area| area.place != Place::Packet && area.low <= 0 && area.high >= len;
-        match self.pointer(holds_it) {
-            Some((reg, _)) if !Reg::ARGUMENTS.contains(&reg) && reg != Reg::R0 => {
-                self.mov(dst, reg);
-            }
-            _ => self.frame_address(dst, BUFFER_AT),
-        }
+        pointer_into(self, dst, |area| {
+            area.place != Place::Packet && area.holds(len)
+        });
     }
 
     /// Looks for null in r0, now or later.

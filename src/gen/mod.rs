@@ -21,7 +21,7 @@
 //! | `setting` | the program's type, its context, its functions |
 //! | `maps` | the maps |
 //! | `body` | a function in the making: what all steps need |
-//! | `compute`, `branch`, `memory`, `look_up`, `packet`, `output`, `calls` | the steps |
+//! | `compute`, `branch`, `memory`, `look_up`, `packet`, `output`, `tracing`, `calls` | the steps |
 //! | `function` | a whole function: its start, its steps, its end |
 //! | `whole` | a program of several functions, and the programs that it jumps to |
 
@@ -40,8 +40,9 @@ mod output;
 mod packet;
 mod setting;
 mod state;
+mod tracing;
 mod whole;
 
 pub use choices::Choices;
 pub use options::Options;
-pub use whole::{Made, TYPES, make};
+pub use whole::{Made, TYPES, make, make_all};

@@ -13,4 +13,25 @@ pub struct Options {
     /// which a program calls all the same, but forgets:
     /// [`Made::masked`](super::Made::masked) counts them.
     pub defined: bool,
+    /// For runs of a tracing program that are recorded: what depends on the machine is kept
+    /// and goes on to be computed with, since the recording tells it; memory anywhere is
+    /// read; and what can't be recorded (tail calls, walks over hashes) is rare.
+    pub recorded: bool,
+}
+
+impl Options {
+    /// Tracing programs of a type, to be recorded in a kernel and replayed.
+    #[must_use]
+    pub const fn recorded(prog_type: ProgType) -> Self {
+        Self {
+            prog_type: Some(prog_type),
+            defined: true,
+            recorded: true,
+        }
+    }
+
+    /// Whether a program forgets what depends on the machine.
+    pub(super) const fn masks(self) -> bool {
+        self.defined && !self.recorded
+    }
 }

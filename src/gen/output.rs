@@ -16,18 +16,29 @@ pub(super) fn environment(body: &mut Body<'_>) {
         "get_numa_node_id",
         "ktime_get_boot_ns",
     ];
-    let name = body.choices.pick(&NAMES);
+    number(body, &NAMES);
+}
+
+/// One of these helpers, which have no arguments and say what the machine has it.
+pub(super) fn number(body: &mut Body<'_>, names: &[&str]) {
+    let name = body.choices.pick(names);
     if let Some(helper) = body.setting.helper(name) {
         body.call_masked(helper);
     }
 }
 
-/// A register with a pointer to at least so many bytes that a call leaves alone; the
-/// buffer otherwise.
+/// A pointer to at least so many bytes outside of packets.
 fn memory_into(body: &mut Body<'_>, dst: Reg, len: i16) {
-    let holds_it = |area: Area| area.place != Place::Packet && area.low <= 0 && area.high >= len;
-    match body.pointer(holds_it) {
-        Some((reg, _)) if !Reg::ARGUMENTS.contains(&reg) && reg != Reg::R0 => body.mov(dst, reg),
+    pointer_into(body, dst, |area| {
+        area.place != Place::Packet && area.holds(len)
+    });
+}
+
+/// A pointer of this kind, if one is at hand that a call leaves alone; to the buffer
+/// otherwise.
+pub(super) fn pointer_into(body: &mut Body<'_>, dst: Reg, is: impl Fn(Area) -> bool) {
+    match body.pointer(is) {
+        Some((reg, _)) if !RegSet::CALLER_SAVED.contains(reg) => body.mov(dst, reg),
         _ => body.frame_address(dst, BUFFER_AT),
     }
 }
@@ -57,6 +68,10 @@ pub(super) fn print(body: &mut Body<'_>) {
     let Some(helper) = body.setting.helper("trace_printk") else {
         return;
     };
+    // All of a kernel's programs print into one pipe.
+    if body.setting.options.recorded && !body.choices.chance(5) {
+        return;
+    }
     let formats = [b"%d %x\n\0\0", b"%llx\n\0\0\0", b"%hhi %u\0"];
     let format = u64::from_le_bytes(*body.choices.pick(&formats));
     let scratch = RegSet::of(&[Reg::R1, Reg::R2, Reg::R3, Reg::R4]);

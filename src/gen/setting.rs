@@ -90,6 +90,8 @@ impl Setting {
         let known = layout(kind, Arch::HOST);
         let context_len = match (kind, known) {
             (ContextKind::Syscall | ContextKind::Tracepoint, _) => 64,
+            // What raw_syscalls:sys_enter has: the registers and the number of the call.
+            (ContextKind::RawTracepoint, _) if options.recorded => 16,
             // As many arguments as BPF_PROG_TEST_RUN takes.
             (ContextKind::RawTracepoint, _) => 96,
             (_, Some(layout)) => usize::try_from(layout.size).unwrap_or_default(),

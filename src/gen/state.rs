@@ -67,6 +67,11 @@ impl Area {
         (self.low..=self.high - bytes).filter(fits).collect()
     }
 
+    /// Whether the pointer leads to so many bytes.
+    pub(super) const fn holds(self, len: i16) -> bool {
+        self.low <= 0 && self.high >= len
+    }
+
     /// What is true of both.
     fn join(self, other: Self) -> Option<Self> {
         let joined = Self {

@@ -11,7 +11,7 @@ use super::maps;
 use super::options::Options;
 use super::setting::{Function, Role, Setting};
 use super::state::{Area, BUFFER, Holds, Place};
-use crate::btf::{Builder, Encoding, FuncInfo, Linkage, Param};
+use crate::btf::{Btf, Builder, Encoding, FuncInfo, Linkage, Param};
 use crate::program::{MapDef, Program, Subprogram};
 use crate::spec::{ProgFlags, ProgType};
 use crate::util::TypeId;
@@ -52,6 +52,30 @@ const PACKETS: [usize; 8] = [64, 14, 15, 20, 34, 61, 100, 300];
 
 /// Makes a program from a row of bytes; the same one from the same row.
 pub fn make(choices: &mut Choices, options: Options) -> Made {
+    let mut types = Types::new();
+    let made = make_with(choices, options, &mut types);
+    typed(made, types.builder.build().ok())
+}
+
+/// Makes a program from each row of bytes, the same ones as [`make`]. All have the same
+/// BTF, so that they can be loaded as if they came from one object.
+pub fn make_all<'a>(
+    rows: impl IntoIterator<Item = &'a mut Choices>,
+    options: Options,
+) -> Vec<Made> {
+    let mut types = Types::new();
+    let rows = rows.into_iter();
+    let made: Vec<_> = rows
+        .map(|choices| make_with(choices, options, &mut types))
+        .collect();
+    let btf = types.builder.build().ok();
+    made.into_iter()
+        .map(|made| typed(made, btf.clone()))
+        .collect()
+}
+
+/// Makes a program whose BTF is still to come.
+fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made {
     let prog_type = match options.prog_type {
         Some(prog_type) => prog_type,
         None => choices.pick(TYPES),
@@ -62,13 +86,13 @@ pub fn make(choices: &mut Choices, options: Options) -> Made {
         prog_type,
         options,
         maps: maps::definitions(choices, &names),
-        types: Types::new(),
+        types,
         masked: 0,
     };
     let program = maker.program(choices, "made0");
     let others: Vec<_> = names
         .iter()
-        .map(|name| maker.program(choices, name))
+        .map(|name| Arc::new(maker.program(choices, name)))
         .collect();
     let setting = Setting::new(prog_type, options);
     let len = if setting.packet.is_some() || setting.loads_packets() {
@@ -76,34 +100,37 @@ pub fn make(choices: &mut Choices, options: Options) -> Made {
     } else {
         setting.context_len
     };
-    let btf = maker.types.builder.build().ok();
-    let typed = |mut program: Program| {
-        program.btf.clone_from(&btf);
-        Arc::new(program)
-    };
     Made {
-        program: typed(program),
-        others: others.into_iter().map(typed).collect(),
+        program: Arc::new(program),
+        others,
         input: choices.contents(len),
         masked: maker.masked,
     }
 }
 
+/// The same with its BTF.
+fn typed(mut made: Made, btf: Option<Btf>) -> Made {
+    for program in [&mut made.program].into_iter().chain(&mut made.others) {
+        Arc::make_mut(program).btf.clone_from(&btf);
+    }
+    made
+}
+
 /// What the programs that are made together have in common.
-struct Maker {
+struct Maker<'a> {
     prog_type: ProgType,
     options: Options,
     maps: Arc<[MapDef]>,
-    types: Types,
+    types: &'a mut Types,
     masked: usize,
 }
 
-impl Maker {
+impl Maker<'_> {
     /// A program with the functions that it calls; its BTF is still to come.
     fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
         let mut setting = Setting::new(self.prog_type, self.options);
         let mut code = Code::default();
-        setting.functions = functions(choices, &mut code, name);
+        setting.functions = functions(choices, self.options, &mut code, name);
         // Functions call those behind them only; nobody calls the others.
         let mut called = vec![0];
         for number in 0..setting.functions.len() {
@@ -143,7 +170,18 @@ impl Maker {
 }
 
 /// The outside of a program's functions.
-fn functions(choices: &mut Choices, code: &mut Code, program: &str) -> Vec<Function> {
+fn functions(
+    choices: &mut Choices,
+    options: Options,
+    code: &mut Code,
+    program: &str,
+) -> Vec<Function> {
+    let walks_hashes = !options.recorded || choices.chance(5);
+    let hash = if walks_hashes {
+        maps::HASH
+    } else {
+        maps::ARRAY
+    };
     let mut functions = vec![Function {
         name: program.to_owned(),
         role: Role::Main,
@@ -155,7 +193,7 @@ fn functions(choices: &mut Choices, code: &mut Code, program: &str) -> Vec<Funct
             0 | 1 => Role::Static,
             2 => Role::Global,
             3 => Role::Loop,
-            _ => Role::Element(choices.pick(&[maps::ARRAY, maps::HASH, maps::PER_CPU_ARRAY])),
+            _ => Role::Element(choices.pick(&[maps::ARRAY, hash, maps::PER_CPU_ARRAY])),
         };
         let arguments = match role {
             Role::Static => (0..choices.below(5)).map(|_| argument(choices)).collect(),
@@ -221,5 +259,23 @@ impl Types {
             Linkage::Static
         };
         self.builder.function(&function.name, prototype, linkage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_the_same_alone_and_together() {
+        let options = Options::recorded(ProgType::Tracepoint);
+        let row = |seed| Choices::seeded(seed, 400);
+        let together = make_all(&mut [row(1), row(2), row(3)], options);
+        let alone = make(&mut row(3), options);
+        assert_eq!(together[2].program.insns, alone.program.insns);
+        assert_eq!(together[2].program.maps, alone.program.maps);
+        let btf = |made: &Made| made.program.btf.as_ref().unwrap().to_bytes();
+        assert_eq!(btf(&together[0]), btf(&together[2]));
+        assert!(btf(&alone).len() < btf(&together[0]).len());
     }
 }

@@ -114,10 +114,10 @@ impl Vm {
         );
         machine.end_deferred(started);
         // Nobody is left to release what it held.
-        drop(machine.leave());
+        machine.leave();
         outcome.outputs.append(&mut machine.take_outputs());
         outcome.stale.append(&mut machine.space.take_stale());
-        outcome.unreleased = machine.unreleased().collect();
+        outcome.unreleased = machine.unreleased();
         let finished = finished?;
         outcome.runs.push(Run {
             program: name,

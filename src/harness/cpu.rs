@@ -47,6 +47,7 @@ impl Vm {
         Ok(Self {
             machine: self.machine.fork(cpu)?,
             checked: Checked::new(),
+            stacks: Vec::new(),
             images: self.images.clone(),
             verifications: self.verifications.clone(),
             engine: self.engine,

@@ -6,7 +6,7 @@ use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::interrupt::{Interrupt, Interrupts};
 use super::scene::Scene;
-use super::stage::{Stage, Troupe, sampled};
+use super::stage::{Stage, Troupe};
 use super::vm::Vm;
 use crate::btf::Btf;
 use crate::interp::{Checked, Finished, Image, Watch};
@@ -31,8 +31,7 @@ impl Vm {
         if let Some(layout) = self.declared(name) {
             return Ok(Event::tracepoint(layout.clone()));
         }
-        let layout = self.layouts.get(name, || self.record(name))?;
-        Ok(Event::tracepoint(layout))
+        self.layouts.get(name, || self.record(name))
     }
 
     /// The record of a tracepoint, by the first who knows it.
@@ -84,9 +83,13 @@ impl Vm {
     /// [`Error::Fault`](super::Error::Fault) when a program does what it must not,
     /// [`Error::Event`](super::Error::Event) when the event is none for its type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
         let (machine, checked, stage) = self.stage();
-        let outcome = stage.fire(machine, checked, &event)?;
-        Ok(sampled(outcome, machine, || event))
+        stage.fire(machine, checked, &event, &mut outcome)?;
+        if outcome.passed {
+            outcome.sample = event.into_sample(machine.world.task().pid().cast_signed());
+        }
+        Ok(outcome)
     }
 
     /// Runs one program on an event, wherever it is attached, as
@@ -193,6 +196,17 @@ impl Vm {
 
     /// What programs run on, and all that is needed to run them.
     pub(super) fn stage(&mut self) -> (&mut Machine, &mut Checked, Stage<'_>) {
+        let (machine, checked, _, stage) = self.parts();
+        (machine, checked, stage)
+    }
+
+    /// The same for several programs that are made ready together, each with a stack.
+    pub(super) fn stage_with_stacks(&mut self) -> (&mut Machine, &mut [Checked], Stage<'_>) {
+        let (machine, _, stacks, stage) = self.parts();
+        (machine, stacks, stage)
+    }
+
+    fn parts(&mut self) -> (&mut Machine, &mut Checked, &mut [Checked], Stage<'_>) {
         // Only a mock and an interrupt can fire an event in the middle of a run.
         let nests = self.machine.has_mocks() || !self.interrupts.is_empty();
         let troupe: Option<Arc<dyn Fire>> = nests.then(|| {
@@ -215,6 +229,11 @@ impl Vm {
             engine: self.engine,
             budget: self.budget,
         };
-        (&mut self.machine, &mut self.checked, stage)
+        (
+            &mut self.machine,
+            &mut self.checked,
+            &mut self.stacks,
+            stage,
+        )
     }
 }

@@ -2,27 +2,29 @@
 //! and where a tracepoint shares its record with others of its class it has to be
 //! searched as a whole: too slow for each of a test's events.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::error::Result;
-use crate::vm::events::Layout;
+use crate::vm::events::{Event, Layout};
 
-/// Layouts of tracepoints by name, as long as the types they come from don't change.
+/// Firings of tracepoints with nothing set yet, by name, as long as the types that their
+/// layouts come from don't change.
 #[derive(Debug, Default)]
-pub(super) struct Layouts(Mutex<FxHashMap<String, Arc<Layout>>>);
+pub(super) struct Layouts(Mutex<FxHashMap<String, Event>>);
 
 impl Layouts {
-    /// The layout of this name; made by `find` the first time.
+    /// A firing of the tracepoint of this name, whose layout is found by `find` the first
+    /// time.
     ///
     /// # Errors
     /// Those of `find`, which is asked again the next time.
-    pub fn get(&self, name: &str, find: impl FnOnce() -> Result<Layout>) -> Result<Arc<Layout>> {
+    pub fn get(&self, name: &str, find: impl FnOnce() -> Result<Layout>) -> Result<Event> {
         if let Some(known) = self.known().get(name) {
             return Ok(known.clone());
         }
-        let found = Arc::new(find()?);
+        let found = Event::tracepoint(find()?);
         self.known().insert(name.to_owned(), found.clone());
         Ok(found)
     }
@@ -33,7 +35,7 @@ impl Layouts {
     }
 
     /// A panic elsewhere leaves nothing here half done.
-    fn known(&self) -> std::sync::MutexGuard<'_, FxHashMap<String, Arc<Layout>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, FxHashMap<String, Event>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,7 +58,7 @@ mod tests {
         assert!(layouts.get("a/b", missing).is_err());
         let first = layouts.get("a/b", || Ok(Layout::of_arguments("a/b", 1)));
         let again = layouts.get("a/b", || unreachable!("it is known"));
-        assert!(Arc::ptr_eq(&first.unwrap(), &again.unwrap()));
+        assert_eq!(first.unwrap(), again.unwrap());
         layouts.clear();
         assert!(layouts.get("a/b", missing).is_err());
     }

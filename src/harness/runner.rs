@@ -2,17 +2,14 @@
 //! them.
 
 use std::fmt;
-use std::sync::Arc;
 
 use super::error::Result;
+use super::runs::Runs;
 use super::scene::Scene;
 use super::vm::Vm;
-use crate::interp::{Finished, Prepared};
-use crate::program::Program;
-use crate::vm::attach::Site;
-use crate::vm::events::{Event, EventError, EventKind};
-use crate::vm::memory::{Address, Body, SharedBytes};
-use crate::vm::{Machine, Outcome, Output, ProgramHandle, Run, World};
+use crate::interp::Finished;
+use crate::vm::events::Event;
+use crate::vm::{Outcome, Output, ProgramHandle, Run, World};
 
 /// One program on an event that stays in memory, to be run again and again: for events
 /// that were recorded, millions of them. [`Vm::runner`] makes it.
@@ -47,51 +44,7 @@ use crate::vm::{Machine, Outcome, Output, ProgramHandle, Run, World};
 /// ```
 pub struct Runner<'v> {
     scene: Scene<'v>,
-    runs: Prepared<'v>,
-    context: Option<Context>,
-    /// Whether contexts differ in length.
-    grows: bool,
-    program: &'v Program,
-    /// The last run that came to its end.
-    last: Option<Finished>,
-}
-
-/// The bytes of the context.
-struct Context {
-    bytes: Arc<SharedBytes>,
-    /// How many at the start are not for programs.
-    hidden: usize,
-    has_pointers: bool,
-}
-
-impl Context {
-    /// Puts bytes there, at most as many as there are, and zeros behind them.
-    #[inline]
-    fn fill(&self, bytes: &[u8]) {
-        const ZEROS: [u8; 64] = [0; 64];
-        if let Some(seen) = bytes.get(self.hidden..) {
-            self.bytes.write(self.hidden, seen);
-        }
-        let mut at = bytes.len().max(self.hidden);
-        while let Some(rest) = self.bytes.len().checked_sub(at).filter(|rest| *rest > 0) {
-            let zeros = &ZEROS[..rest.min(ZEROS.len())];
-            self.bytes.write(at, zeros);
-            at += zeros.len();
-        }
-    }
-
-    /// That of the region at an address.
-    fn of(machine: &Machine, at: u64) -> Option<Self> {
-        let region = machine.space.region(Address::from_register(at)?)?;
-        match &region.body {
-            Body::Bytes { bytes, .. } => Some(Self {
-                bytes: bytes.clone(),
-                hidden: region.hidden as usize,
-                has_pointers: !region.pointers.is_empty(),
-            }),
-            Body::Elements(_) | Body::Pages(_) | Body::Opaque => None,
-        }
-    }
+    runs: Runs<'v>,
 }
 
 impl Vm {
@@ -120,20 +73,8 @@ impl Vm {
 
 impl<'v> Runner<'v> {
     /// Runs that were made ready on a scene.
-    pub(super) fn new(
-        scene: Scene<'v>,
-        runs: Prepared<'v>,
-        program: &'v Program,
-        event: &Event,
-    ) -> Self {
-        Self {
-            context: Context::of(scene.machine, scene.context),
-            scene,
-            runs,
-            grows: event.kind() == EventKind::Tracepoint,
-            program,
-            last: None,
-        }
+    pub(super) const fn new(scene: Scene<'v>, runs: Runs<'v>) -> Self {
+        Self { scene, runs }
     }
 }
 
@@ -145,20 +86,12 @@ impl Runner<'_> {
     /// [world](Self::world) was moved to a CPU that is taken.
     #[inline]
     pub fn run(&mut self) -> Result<Finished> {
-        self.scene.machine.settle()?;
-        let finished = self.runs.start(self.scene.machine)?;
-        self.last = Some(finished);
-        Ok(finished)
-    }
-
-    /// What helpers know of the place where the program is attached.
-    pub(super) const fn site(&mut self) -> Option<&mut Site> {
-        self.scene.site()
+        self.runs.run(self.scene.machine)
     }
 
     /// Whether the checked interpreter runs the program.
     pub(super) const fn is_checked(&self) -> bool {
-        matches!(self.runs, Prepared::Checked(..))
+        self.runs.is_checked()
     }
 
     /// Gives the next run a context with these bytes, and zeros behind them: the record of
@@ -171,45 +104,7 @@ impl Runner<'_> {
     /// another [`Vm::runner`] places them.
     #[inline]
     pub fn set_context(&mut self, bytes: &[u8]) -> Result<()> {
-        match &self.context {
-            Some(context) if !context.has_pointers && bytes.len() <= context.bytes.len() => {
-                context.fill(bytes);
-                Ok(())
-            }
-            _ => self.grow_context(bytes),
-        }
-    }
-
-    /// The same where there is no room for the bytes: strings make records of one
-    /// tracepoint differ in length.
-    #[cold]
-    fn grow_context(&mut self, bytes: &[u8]) -> Result<()> {
-        let program = &self.program.name;
-        let problem = match &mut self.context {
-            Some(context) if context.has_pointers => {
-                format!("can't be set for '{program}': it holds pointers")
-            }
-            Some(context) if self.grows => {
-                context.bytes = Arc::new(SharedBytes::zeroed(bytes.len()));
-                context.fill(bytes);
-                let at = Address::from_register(self.scene.context);
-                let space = &mut self.scene.machine.space;
-                if let Some(mut region) = at.and_then(|at| space.region_mut(at)) {
-                    region.body = Body::Bytes {
-                        bytes: context.bytes.clone(),
-                        window: 0..bytes.len(),
-                    };
-                }
-                self.runs.move_context(context.bytes.host_address());
-                return Ok(());
-            }
-            Some(context) => {
-                let (room, len) = (context.bytes.len(), bytes.len());
-                format!("of '{program}' has {room} bytes, {len} were given")
-            }
-            None => format!("of '{program}' can't be set: it has no bytes"),
-        };
-        Err(EventError::Context { problem }.into())
+        self.runs.set_context(self.scene.machine, bytes)
     }
 
     /// The mocked outside, which may change from run to run: time, the current task.
@@ -228,26 +123,22 @@ impl Runner<'_> {
     #[must_use]
     pub fn finish(mut self) -> Outcome {
         let mut outcome = Outcome::default();
-        self.collect(&mut outcome);
-        outcome.passed = outcome.runs.last().is_some_and(|run| run.returned() != 0);
-        outcome
-    }
-
-    /// The same, added to an outcome.
-    pub(super) fn collect(&mut self, outcome: &mut Outcome) {
-        self.scene.collect(outcome);
-        if let Some(Finished { r0, insns }) = self.last.take() {
-            let program = self.program.name.clone();
-            outcome.runs.push(Run { program, r0, insns });
+        self.scene.collect(&mut outcome);
+        if let Some(Finished { r0, insns }) = self.runs.last {
+            let program = self.runs.program.name.clone();
+            let run = Run { program, r0, insns };
+            outcome.passed = run.returned() != 0;
+            outcome.runs.push(run);
         }
+        outcome
     }
 }
 
 impl fmt::Debug for Runner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runner")
-            .field("program", &self.program.name)
-            .field("last", &self.last)
+            .field("program", &self.runs.program.name)
+            .field("last", &self.runs.last)
             .finish_non_exhaustive()
     }
 }

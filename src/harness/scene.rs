@@ -14,6 +14,8 @@ pub(super) struct Scene<'v> {
     pub context: u64,
     /// The run in whose middle this one is.
     around: Option<Suspended>,
+    /// Whether everything that programs gave out is in an outcome.
+    is_collected: bool,
 }
 
 impl<'v> Scene<'v> {
@@ -29,6 +31,7 @@ impl<'v> Scene<'v> {
             machine,
             context,
             around,
+            is_collected: false,
         };
         scene.machine.enter(prog_type, placed)?;
         Ok(scene)
@@ -39,7 +42,8 @@ impl<'v> Scene<'v> {
         self.machine.site()
     }
 
-    /// Adds to an outcome what programs gave out, and what context and packet are now.
+    /// Adds to an outcome what programs gave out, and what context and packet are now:
+    /// the last thing to be done here.
     pub fn collect(&mut self, outcome: &mut Outcome) {
         let machine = &mut *self.machine;
         if let Some(current) = machine.current() {
@@ -49,28 +53,36 @@ impl<'v> Scene<'v> {
             outcome.packet = current.placed.packet_bytes(&machine.space);
             outcome.overridden = current.placed.site.overridden.or(outcome.overridden);
         }
-        outcome.outputs.append(&mut machine.take_outputs());
-        outcome.nested.append(&mut machine.take_nested());
-        outcome.stale.append(&mut machine.space.take_stale());
-        outcome.probed.append(&mut machine.take_probed());
-        outcome.injected.append(&mut machine.injections.take());
-        outcome.unreleased = machine.unreleased().collect();
+        add(&mut outcome.outputs, machine.take_outputs());
+        add(&mut outcome.nested, machine.take_nested());
+        add(&mut outcome.stale, machine.space.take_stale());
+        add(&mut outcome.probed, machine.take_probed());
+        add(&mut outcome.injected, machine.injections.take());
+        outcome.unreleased = machine.unreleased();
+        self.is_collected = true;
     }
 }
 
 impl Drop for Scene<'_> {
     fn drop(&mut self) {
         let machine = &mut *self.machine;
-        if let Some(placed) = machine.leave() {
-            placed.remove(&mut machine.space);
+        machine.leave();
+        if !self.is_collected {
+            drop(machine.take_outputs());
+            drop(machine.take_nested());
+            drop(machine.space.take_stale());
+            drop(machine.take_probed());
+            drop(machine.injections.take());
         }
-        drop(machine.take_outputs());
-        drop(machine.injections.take());
-        drop(machine.space.take_stale());
-        drop(machine.take_probed());
-        drop(machine.take_nested());
         if let Some(around) = self.around.take() {
             machine.resume(around);
         }
+    }
+}
+
+/// Adds what is nearly always nothing.
+fn add<T>(to: &mut Vec<T>, mut taken: Vec<T>) {
+    if !taken.is_empty() {
+        to.append(&mut taken);
     }
 }

@@ -11,6 +11,7 @@ use super::engine_kind::EngineKind;
 use super::error::{Error, Result, list};
 use super::interrupt::{Interrupter, Interrupts};
 use super::runner::Runner;
+use super::runs::Runs;
 use super::scene::Scene;
 use super::usdt;
 use crate::interp::{Budget, Checked, How, Image, Plan};
@@ -20,7 +21,7 @@ use crate::util::Errno;
 use crate::verifier::Verification;
 use crate::vm::attach::{Guard, Hook, MissedWhy, Order, Results, Session, Site, Tally, Then};
 use crate::vm::events::{Event, EventKind};
-use crate::vm::{Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run, Sample};
+use crate::vm::{Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run};
 
 /// Programs and where they are attached.
 #[derive(Clone, Copy)]
@@ -134,34 +135,62 @@ impl<'a> Stage<'a> {
         'a: 'v,
     {
         self.check_context(program, event)?;
-        let how = match self.engine.of(self.images.get(program.index())) {
+        let entry = self.image(program)?;
+        let scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let runs = self.runs(scene.machine, checked, program, event, scene.context)?;
+        Ok(Runner::new(scene, runs))
+    }
+
+    /// The same on an event that is the machine's current one and has its context at
+    /// `context`.
+    pub fn runs<'v>(
+        self,
+        machine: &mut Machine,
+        checked: &'v mut Checked,
+        program: ProgramHandle,
+        event: &Event,
+        context: u64,
+    ) -> Result<Runs<'v>>
+    where
+        'a: 'v,
+    {
+        let entry = self.image(program)?;
+        let (plan, how) = self.plan(entry, context);
+        let prepared = checked.prepare(machine, plan, how)?;
+        Ok(Runs::new(
+            machine,
+            prepared,
+            context,
+            entry.program(),
+            event,
+        ))
+    }
+
+    /// How a program is to run on a context that is in memory.
+    fn plan(&self, entry: &'a Arc<Image>, context: u64) -> (Plan<'a>, How) {
+        let how = match self.engine.of(Some(entry)) {
             EngineKind::Checked => How::Checked,
             EngineKind::Interp => How::Fast,
             EngineKind::Jit => How::Native,
         };
-        let entry = self.image(program)?;
-        let scene = Scene::new(machine, entry.program().prog_type, event)?;
         let plan = Plan {
             images: self.images,
             entry,
-            context: scene.context,
+            context,
             budget: self.budget,
         };
-        let runs = checked.prepare(scene.machine, plan, how)?;
-        Ok(Runner::new(scene, runs, entry.program(), event))
+        (plan, how)
     }
 
-    /// Fires an event.
+    /// Fires an event: what comes of it goes into a new outcome.
     pub fn fire(
         &self,
         machine: &mut Machine,
         checked: &mut Checked,
         event: &Event,
-    ) -> Result<Outcome> {
-        let mut outcome = Outcome {
-            passed: true,
-            ..Outcome::default()
-        };
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        outcome.passed = true;
         let mut returned = None;
         let hits = self.hits(event);
         let mut rest = &hits[..];
@@ -173,7 +202,7 @@ impl<'a> Stage<'a> {
             let (group, others) = rest.split_at(count);
             rest = others;
             let seen = result_seen(*hook, event, returned);
-            let tally = self.run_list(machine, checked, *hook, group, &seen, &mut outcome)?;
+            let tally = self.run_list(machine, checked, *hook, group, &seen, outcome)?;
             outcome.passed &= tally.passes();
             outcome.verdict = tally.verdict().or(outcome.verdict);
             if hook.modifies_return() && !tally.passes() {
@@ -183,7 +212,7 @@ impl<'a> Stage<'a> {
         if event.kind() == EventKind::Tracepoint && hits.is_empty() {
             outcome.verdict = Some(1);
         }
-        Ok(outcome)
+        Ok(())
     }
 
     /// The programs that an event fires, by hook and in the order in which they run.
@@ -315,7 +344,9 @@ impl<'a> Stage<'a> {
         result
     }
 
-    /// Runs a program on an event, and adds what came of it to an outcome.
+    /// Runs a program on an event, and adds what came of it to an outcome: r0, and the
+    /// return value of the hook as it is now. With events in the middle the checked
+    /// interpreter runs it, which can be watched.
     fn run_on(
         &self,
         machine: &mut Machine,
@@ -325,21 +356,33 @@ impl<'a> Stage<'a> {
         outcome: &mut Outcome,
     ) -> Result<(u64, i32)> {
         let program = turn.program;
-        let image = self.image(program)?;
+        let entry = self.image(program)?;
         if event.kind() == EventKind::Usdt {
-            usdt::fill(machine, image, program, event, turn.cookie)?;
+            usdt::fill(machine, entry, program, event, turn.cookie)?;
         }
-        if !self.interrupts.is_empty() {
-            return self.run_interrupted(machine, checked, turn, event, outcome);
+        self.check_context(program, event)?;
+        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
+        if let Some(site) = scene.site() {
+            turn.describe(entry, site);
         }
-        let mut runner = self.runner(machine, checked, program, event)?;
-        if let Some(site) = runner.site() {
-            turn.describe(image, site);
-        }
-        let finished = runner.run();
-        let retval = runner.site().map_or(0, |site| site.retval);
-        runner.collect(outcome);
-        Ok((finished?.r0, retval))
+        let (machine, context) = (&mut *scene.machine, scene.context);
+        let finished = if self.interrupts.is_empty() {
+            let (plan, how) = self.plan(entry, context);
+            checked.run_once(machine, plan, how)
+        } else {
+            let args = [context, 0, 0, 0, 0];
+            let mut watch = Interrupter::new(self.interrupts);
+            checked.run_watched(machine, self.images, entry, args, self.budget, &mut watch)
+        };
+        let retval = scene.site().map_or(0, |site| site.retval);
+        scene.collect(outcome);
+        let finished = finished?;
+        outcome.runs.push(Run {
+            program: entry.program().name.clone(),
+            r0: finished.r0,
+            insns: finished.insns,
+        });
+        Ok((finished.r0, retval))
     }
 
     /// Runs one program on an event, wherever it is attached, and whoever is active.
@@ -363,54 +406,6 @@ impl<'a> Stage<'a> {
         outcome.passed = low32(r0) != 0;
         Ok(outcome)
     }
-
-    /// The same with events in the middle: by the checked interpreter, which can be
-    /// watched.
-    fn run_interrupted(
-        &self,
-        machine: &mut Machine,
-        checked: &mut Checked,
-        turn: &Turn,
-        event: &Event,
-        outcome: &mut Outcome,
-    ) -> Result<(u64, i32)> {
-        self.check_context(turn.program, event)?;
-        let entry = self.image(turn.program)?;
-        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
-        if let Some(site) = scene.site() {
-            turn.describe(entry, site);
-        }
-        let args = [scene.context, 0, 0, 0, 0];
-        let mut watch = Interrupter::new(self.interrupts);
-        let machine = &mut *scene.machine;
-        let finished =
-            checked.run_watched(machine, self.images, entry, args, self.budget, &mut watch);
-        let retval = scene.site().map_or(0, |site| site.retval);
-        scene.collect(outcome);
-        let finished = finished?;
-        outcome.runs.push(Run {
-            program: entry.program().name.clone(),
-            r0: finished.r0,
-            insns: finished.insns,
-        });
-        Ok((finished.r0, retval))
-    }
-}
-
-/// Adds what the perf buffer gets of a tracepoint that passed.
-pub(super) fn sampled(
-    mut outcome: Outcome,
-    machine: &mut Machine,
-    event: impl FnOnce() -> Event,
-) -> Outcome {
-    if outcome.passed {
-        let event = Some(event()).filter(|event| event.kind() == EventKind::Tracepoint);
-        outcome.sample = event.map(|event| {
-            let pid = machine.world.task().pid().cast_signed();
-            Box::new(Sample { event, pid })
-        });
-    }
-    outcome
 }
 
 /// An event as the programs of a hook see it: those that may change what a function
@@ -450,14 +445,20 @@ impl Fire for Troupe {
     ) -> std::result::Result<Outcome, HelperProblem> {
         // The frames of the run around it are in use.
         let mut checked = Checked::new();
-        let fired = self
-            .stage()
-            .fire(machine, &mut checked, event)
-            .map(|outcome| sampled(outcome, machine, || event.clone()));
+        let mut outcome = Outcome::default();
+        let stage = self.stage();
+        let fired = stage.fire(machine, &mut checked, event, &mut outcome);
         checked.retire(machine);
         fired.map_err(|error| match error {
             Error::Fault(fault) => HelperProblem::Callback(fault),
             error => HelperProblem::Other(error.to_string()),
-        })
+        })?;
+        if outcome.passed {
+            outcome.sample = {
+                let pid = machine.world.task().pid().cast_signed();
+                event.clone().into_sample(pid)
+            };
+        }
+        Ok(outcome)
     }
 }

@@ -40,6 +40,8 @@ use crate::vm::{HelperProblem, Machine, MapHandle, ProgramHandle, World};
 pub struct Vm {
     pub(super) machine: Machine,
     pub(super) checked: Checked,
+    /// The stacks of programs that are made ready together.
+    pub(super) stacks: Vec<Checked>,
     /// By program handle.
     pub(super) images: Vec<Arc<Image>>,
     /// By program handle: what the verifier says.
@@ -81,6 +83,7 @@ impl Vm {
         Self {
             machine: Machine::new(world),
             checked: Checked::new(),
+            stacks: Vec::new(),
             images: Vec::new(),
             verifications: Vec::new(),
             engine: EngineKind::default(),

@@ -127,6 +127,8 @@ pub(super) mod scratch {
     pub(in crate::instrument) const LOG: u32 = 16 << 10;
     pub(in crate::instrument) const BUSY: u32 = 0;
     pub(in crate::instrument) const FIRING: u32 = 8;
+    /// How long the log is, a word of 64 bits.
+    pub(in crate::instrument) const LOG_LEN: u32 = FIRING + firing::offset::LOG_LEN;
 
     /// Where the log begins, in a firing with so many bytes of context.
     pub(in crate::instrument) const fn log_start(context_len: u32) -> u32 {

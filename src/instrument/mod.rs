@@ -22,6 +22,8 @@
 //! | `site` | what is logged where |
 //! | `firing`, `entries` | the bytes of a firing and of its log |
 //! | `maps` | the maps that recording adds, and what lies where in them |
+//! | `replay_maps` | the same of those that replaying adds |
+//! | `replay`, `tape` | the replay form, and how it takes what the tape has |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
@@ -37,12 +39,17 @@ mod liveness;
 mod maps;
 mod patch;
 mod plan;
+mod replay;
+mod replay_maps;
 mod record;
 mod site;
+mod tape;
 
 pub use entries::{Entries, Entry};
 pub use error::{Damage, Damaged, Reason, Unrecordable};
 pub use firing::{Firing, FiringFlags};
 pub use maps::{RecordMaps, RecordOptions, RecordState};
 pub use plan::Plan;
+pub use replay::ReplayForm;
+pub use replay_maps::ReplayMaps;
 pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What};

@@ -5,6 +5,7 @@ use super::checked::{self, Checked, Finished};
 use super::fast::Run;
 use super::plan::Plan;
 use super::stack::Frames;
+use crate::lower::Lowered;
 use crate::vm::{Fault, Machine};
 
 /// Runs of a program, to be started one after another.
@@ -41,6 +42,15 @@ impl Prepared<'_> {
     }
 }
 
+/// The operations of a program that may be run fast on the machine's current event, with
+/// the host addresses of the context and of the table of deltas.
+fn start_of<'a>(machine: &Machine, plan: Plan<'a>, how: How) -> Option<(&'a Lowered, (u64, u64))> {
+    let lowered = plan.entry.lowered().filter(|_| how != How::Checked)?;
+    let context = lowered.may_start(machine, plan.context)?;
+    let deltas = machine.space.deltas().host_address();
+    Some((lowered, (context.host_address(), deltas)))
+}
+
 /// What is to run a program, if it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
@@ -66,19 +76,44 @@ impl Checked {
         how: How,
     ) -> Result<Prepared<'a>, Box<Fault>> {
         let frames = self.frames(machine, plan.entry)?;
-        let deltas = machine.space.deltas().host_address();
-        let lowered = plan.entry.lowered().filter(|_| how != How::Checked);
-        let context = lowered.and_then(|lowered| lowered.may_start(machine, plan.context));
-        Ok(match (lowered, context) {
-            (Some(lowered), Some(context)) => {
-                let hosts = (context.host_address(), deltas);
+        Ok(match start_of(machine, plan, how) {
+            Some((lowered, hosts)) => {
                 let is_native = how == How::Native;
-                let mut run = Run::new(frames, plan, lowered, hosts, is_native);
-                run.see_packet(machine);
-                run.see_pointers(machine);
-                Prepared::Fast(run)
+                Prepared::Fast(Run::new(frames, plan, lowered, hosts, is_native, machine))
             }
-            _ => Prepared::Checked(frames, plan),
+            None => Prepared::Checked(frames, plan),
         })
+    }
+
+    /// Runs a program once, as [`prepare`](Self::prepare) would have it run, without
+    /// moving the run about.
+    ///
+    /// # Errors
+    /// As of [`prepare`](Self::prepare), and what the program does that it must not.
+    pub(crate) fn run_once(
+        &mut self,
+        machine: &mut Machine,
+        plan: Plan<'_>,
+        how: How,
+    ) -> Result<Finished, Box<Fault>> {
+        let frames = self.frames(machine, plan.entry)?;
+        match start_of(machine, plan, how) {
+            Some((lowered, hosts)) => {
+                let is_native = how == How::Native;
+                Run::new(frames, plan, lowered, hosts, is_native, machine).start(machine)
+            }
+            None => {
+                let args = [plan.context, 0, 0, 0, 0];
+                checked::start(
+                    frames,
+                    machine,
+                    plan.images,
+                    plan.entry,
+                    args,
+                    plan.budget,
+                    None,
+                )
+            }
+        }
     }
 }

@@ -156,7 +156,7 @@ impl Frames {
             && !Arc::ptr_eq(known, name)
             && let Some(mut region) = machine.space.region_mut(*region)
         {
-            region.name = name.clone();
+            region.name = name.clone().into();
             *known = name.clone();
         }
     }

@@ -1,5 +1,6 @@
-//! How many values a per-CPU map has on this machine.
+//! The CPUs of this machine: how many values a per-CPU map has, where perf events are.
 
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 /// The CPUs that this machine may ever have (`/sys/devices/system/cpu/possible`):
@@ -13,14 +14,30 @@ pub(super) fn possible() -> u32 {
     })
 }
 
-/// The CPUs in a list such as `0-3,8`: those of all ranges together, as the kernel's
+/// The CPUs that run now (`/sys/devices/system/cpu/online`), by number; only the first
+/// where the kernel doesn't say.
+pub(super) fn online() -> Vec<u32> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online");
+    let ranges = list.ok().and_then(|list| ranges(&list));
+    ranges.map_or_else(|| vec![0], |ranges| ranges.into_iter().flatten().collect())
+}
+
+/// How many CPUs are in a list, those of all ranges together, as the kernel's
 /// `num_possible_cpus` counts them.
 fn count(list: &str) -> Option<u32> {
-    list.trim().split(',').try_fold(0u32, |sum, range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    ranges(list)?.iter().try_fold(0u32, |sum, range| {
+        let len = range.end().checked_sub(*range.start())?.checked_add(1)?;
+        sum.checked_add(len)
     })
+}
+
+/// The ranges of a list such as `0-3,8`.
+fn ranges(list: &str) -> Option<Vec<RangeInclusive<u32>>> {
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').map(range).collect()
 }
 
 #[cfg(test)]
@@ -34,5 +51,7 @@ mod tests {
         assert_eq!(count("0-1,4-7,9"), Some(7));
         assert_eq!(count("3-1"), None);
         assert_eq!(count(""), None);
+        assert_eq!(ranges("0-1,4"), Some(vec![0..=1, 4..=4]));
+        assert!(!online().is_empty());
     }
 }

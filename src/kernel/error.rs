@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use crate::util::Errno;
 
-/// A command of `bpf(2)` (`enum bpf_cmd`, `include/uapi/linux/bpf.h`).
+/// What the kernel was asked: a command of `bpf(2)` (`enum bpf_cmd`,
+/// `include/uapi/linux/bpf.h`), or one about perf events (`linux/perf_event.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
@@ -26,6 +27,28 @@ pub enum Command {
     ProgTestRun,
     /// Checking and loading types.
     BtfLoad,
+    /// Reading many elements.
+    MapLookupBatch,
+    /// Attaching to a raw tracepoint.
+    RawTracepointOpen,
+    /// Attaching by a link.
+    LinkCreate,
+    /// Asking about a program or map.
+    ObjGetInfo,
+    /// Making a perf event.
+    PerfEventOpen,
+    /// Giving a perf event a program.
+    PerfSetBpf,
+    /// Giving a perf event a filter.
+    PerfSetFilter,
+    /// Switching a perf event on or off, or joining it to another.
+    PerfControl,
+    /// Reading a perf event's counts.
+    PerfRead,
+    /// Mapping memory that the kernel fills.
+    Mmap,
+    /// Waiting for the kernel.
+    Poll,
 }
 
 impl fmt::Display for Command {
@@ -39,6 +62,17 @@ impl fmt::Display for Command {
             Self::ProgLoad => "BPF_PROG_LOAD",
             Self::ProgTestRun => "BPF_PROG_TEST_RUN",
             Self::BtfLoad => "BPF_BTF_LOAD",
+            Self::MapLookupBatch => "BPF_MAP_LOOKUP_BATCH",
+            Self::RawTracepointOpen => "BPF_RAW_TRACEPOINT_OPEN",
+            Self::LinkCreate => "BPF_LINK_CREATE",
+            Self::ObjGetInfo => "BPF_OBJ_GET_INFO_BY_FD",
+            Self::PerfEventOpen => "perf_event_open",
+            Self::PerfSetBpf => "PERF_EVENT_IOC_SET_BPF",
+            Self::PerfSetFilter => "PERF_EVENT_IOC_SET_FILTER",
+            Self::PerfControl => "ioctl",
+            Self::PerfRead => "read",
+            Self::Mmap => "mmap",
+            Self::Poll => "poll",
         })
     }
 }

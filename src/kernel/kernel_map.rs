@@ -1,8 +1,10 @@
 //! A map in the kernel, operation by operation, with the errno that each gives.
 
 use super::loaded_program::LoadedProgram;
-use super::ring::KernelRing;
+use super::outputs::ring::KernelRing;
 use super::sys::{KernelBatch, MapFd};
+use std::os::fd::BorrowedFd;
+
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
@@ -25,6 +27,21 @@ impl<'a> KernelMap<'a> {
     #[must_use]
     pub const fn value_size(&self) -> usize {
         self.fd.value_size()
+    }
+
+    /// Bytes of a key.
+    #[must_use]
+    pub const fn key_size(&self) -> usize {
+        self.fd.key_size()
+    }
+
+    pub(super) const fn fd(&self) -> &'a MapFd {
+        self.fd
+    }
+
+    /// Puts what a descriptor stands for into a map of such things.
+    pub(super) fn put_fd(&self, key: &[u8], fd: BorrowedFd<'_>, flags: UpdateFlags) -> Result<()> {
+        self.fd.update_fd(key, fd, flags.bits())
     }
 
     /// `BPF_MAP_LOOKUP_ELEM`.
@@ -126,7 +143,7 @@ impl<'a> KernelMap<'a> {
     /// The consumer of a ring buffer.
     ///
     /// # Errors
-    /// What the kernel says to mapping its memory.
+    /// `EBUSY` while there is another one; what the kernel says to mapping its memory.
     pub fn ring(&self) -> Result<KernelRing> {
         KernelRing::new(self.fd)
     }

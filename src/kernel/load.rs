@@ -111,7 +111,9 @@ pub fn load(
         let error = failed(errno);
         return Err(NoVerdict { kind, error });
     }
-    let program = result.ok().map(|fd| LoadedProgram::new(fd, program));
+    let program = result
+        .ok()
+        .map(|fd| LoadedProgram::new(fd, program, maps.usdt_specs()));
     Ok(Loaded { verdict, program })
 }
 

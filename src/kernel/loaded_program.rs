@@ -1,10 +1,13 @@
 //! A program that the kernel has accepted.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use super::sys::ProgFd;
+use super::error::{Command, KernelError};
+use super::sys::{ProgFd, ProgramInfo};
+use super::usdt_specs::UsdtSpecs;
 use crate::program::Program;
-use crate::spec::ProgType;
+use crate::spec::{AttachType, ProgType};
 
 /// A program in the kernel, which is unloaded when this is dropped.
 #[derive(Debug)]
@@ -12,14 +15,19 @@ pub struct LoadedProgram {
     fd: ProgFd,
     name: String,
     prog_type: ProgType,
+    attach_type: Option<AttachType>,
+    /// Where it reads how to find the arguments of markers, if it does.
+    usdt_specs: Option<Arc<UsdtSpecs>>,
 }
 
 impl LoadedProgram {
-    pub(super) fn new(fd: ProgFd, program: &Program) -> Self {
+    pub(super) fn new(fd: ProgFd, program: &Program, specs: Option<Arc<UsdtSpecs>>) -> Self {
         Self {
             fd,
             name: program.name.clone(),
             prog_type: program.prog_type,
+            attach_type: program.expected_attach_type,
+            usdt_specs: specs,
         }
     }
 
@@ -33,6 +41,28 @@ impl LoadedProgram {
     #[must_use]
     pub const fn prog_type(&self) -> ProgType {
         self.prog_type
+    }
+
+    /// What the kernel tells of it: its id, how often it ran and was skipped.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn info(&self) -> Result<ProgramInfo, KernelError> {
+        let info = self.fd.info();
+        info.map_err(|errno| {
+            let object = format!("program {}", self.name);
+            KernelError::new(Command::ObjGetInfo, object, errno)
+        })
+    }
+
+    /// What it was loaded to be attached to, where the type knows several ways.
+    #[must_use]
+    pub const fn attach_type(&self) -> Option<AttachType> {
+        self.attach_type
+    }
+
+    pub(super) const fn usdt_specs(&self) -> Option<&Arc<UsdtSpecs>> {
+        self.usdt_specs.as_ref()
     }
 
     pub(super) const fn fd(&self) -> &ProgFd {

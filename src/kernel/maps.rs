@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use super::cpus;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
@@ -9,6 +10,7 @@ use super::kernel_map::KernelMap;
 use super::loaded_program::LoadedProgram;
 use super::log::text;
 use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
+use super::usdt_specs::{self, UsdtSpecs};
 use crate::btf::Btf;
 use crate::program::{Initial, MapDef, kernel_name};
 use crate::spec::MapType;
@@ -24,6 +26,7 @@ pub struct LoadedMaps {
     names: Vec<String>,
     btf: Option<BtfFd>,
     btf_refused: Option<KernelError>,
+    usdt_specs: Option<Arc<UsdtSpecs>>,
 }
 
 impl LoadedMaps {
@@ -47,6 +50,7 @@ impl LoadedMaps {
             names: defs.iter().map(|def| def.name.clone()).collect(),
             btf,
             btf_refused,
+            usdt_specs: None,
         };
         let no_map = |error| NoVerdict::of(error, NoVerdictKind::Map);
         for def in defs {
@@ -58,7 +62,21 @@ impl LoadedMaps {
                 loaded.fill(def, map).map_err(no_map)?;
             }
         }
+        loaded.usdt_specs = loaded.share_usdt_specs().map_err(no_map)?;
         Ok(loaded)
+    }
+
+    /// The map through which programs are told of markers' arguments, if there is one.
+    fn share_usdt_specs(&self) -> Result<Option<Arc<UsdtSpecs>>> {
+        let index = self.names.iter().position(|name| name == usdt_specs::MAP);
+        let map = index.and_then(|index| self.maps.get(index)?.as_ref());
+        let again = map.map(MapFd::try_clone).transpose();
+        let again = again.map_err(|errno| failed(Command::MapCreate, usdt_specs::MAP, errno))?;
+        Ok(again.map(UsdtSpecs::new))
+    }
+
+    pub(super) fn usdt_specs(&self) -> Option<Arc<UsdtSpecs>> {
+        self.usdt_specs.clone()
     }
 
     /// Why the kernel refused the object's BTF, if it did.

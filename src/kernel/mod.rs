@@ -22,10 +22,11 @@
 //! # }
 //! ```
 //!
-//! System calls are made in one file, `sys.rs`. Everything that the kernel holds for
+//! System calls are made in one folder, `sys`. Everything that the kernel holds for
 //! us is closed when its value is dropped; nothing is pinned or attached. Programs and
 //! BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
 
+pub mod attach;
 mod availability;
 mod cpus;
 mod error;
@@ -33,19 +34,28 @@ mod kernel_map;
 mod load;
 mod loaded_program;
 mod log;
+mod machine;
 mod maps;
+pub mod outputs;
+pub mod perf;
 mod probe;
-mod ring;
+pub mod process;
 mod sys;
 mod target;
 mod test_run;
+pub mod tracefs;
+pub mod tracepoints;
+mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
 pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;
+pub use machine::{Clocks, Uname, possible_cpus};
 pub use maps::LoadedMaps;
-pub use ring::KernelRing;
-pub use sys::KernelBatch;
+pub use outputs::KernelRing;
+pub use sys::UnusedCall;
+pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
+pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};

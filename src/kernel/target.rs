@@ -34,7 +34,7 @@ pub(super) struct Absent {
 /// Translates for the running kernel. Without knowledge of either kernel's BTF the
 /// numbers stay.
 pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
-    match (&program.kernel_btf, running()) {
+    match (&program.kernel_btf, running_btf()) {
         (Some(of), Some(to)) => between(program, of, to),
         _ => Ok(Translated {
             insns: program.insns.as_slice().into(),
@@ -43,8 +43,9 @@ pub(super) fn translate(program: &Program) -> Result<Translated<'_>, Absent> {
     }
 }
 
-/// The running kernel's BTF, read once.
-fn running() -> Option<&'static Btf> {
+/// The running kernel's types, read once; none where it doesn't show them.
+#[must_use]
+pub fn running_btf() -> Option<&'static Btf> {
     static BTF: OnceLock<Option<Btf>> = OnceLock::new();
     BTF.get_or_init(|| Btf::parse(&std::fs::read("/sys/kernel/btf/vmlinux").ok()?).ok())
         .as_ref()

@@ -2,6 +2,8 @@
 //! (`Display`) and JSON (`Serialize`).
 
 mod bench;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod compare;
 mod datum;
 mod heatmap;
 mod histogram;
@@ -16,15 +18,25 @@ mod machine_listing;
 mod map_contents;
 mod map_summary;
 mod outputs;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod overhead;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod record;
+mod recording;
 mod refused;
 mod rejection;
+mod replay;
 mod slot_keys;
 mod support;
 mod table;
 mod tally;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod tracepoints;
 mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
@@ -41,11 +53,28 @@ pub use machine_listing::{ListedMachineInsn, MachineListing};
 pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
+pub use recording::{
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
+}
+
+pub use overhead::{Overhead, OverheadRow, WatchTurn};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use record::RecordReport;
+pub use recording::{
+    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
+    ResourceRow,
+};
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};
+pub use replay::ReplayView;
 pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
 pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
     Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
     LogDifference, Match, MatchTable, SortError, SortKey, Subject, VerdictRow, VerdictTable,

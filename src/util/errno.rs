@@ -68,6 +68,7 @@ errnos! {
     ERANGE = 34, "Numerical result out of range";
     EDEADLK = 35, "Resource deadlock avoided";
     ENAMETOOLONG = 36, "File name too long";
+    ENOSYS = 38, "Function not implemented";
     ELOOP = 40, "Too many levels of symbolic links";
     ENOMSG = 42, "No message of desired type";
     ENODATA = 61, "No data available";

@@ -4,12 +4,16 @@
 
 mod bursts;
 mod errno;
+mod glob;
 mod ids;
+mod nearest;
 mod reader;
 
 pub use bursts::{Bursts, median};
 pub use errno::Errno;
+pub use glob::glob;
 pub use ids::{HelperId, MapId, Pc, TypeId};
+pub use nearest::nearest_first;
 pub use reader::{ReadError, Reader};
 
 /// Whether this test runs in an emulator, as `.ci/run` says: a process with several threads

@@ -31,6 +31,17 @@ pub(super) enum Destination {
     Perf(MapHandle, u32),
 }
 
+/// Something that a program gave out, seen where it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emitted<'a> {
+    /// A record for a ring buffer. It also waits in the map.
+    Ring(MapHandle, &'a [u8]),
+    /// A record for the perf buffer of this CPU.
+    Perf(MapHandle, u32, &'a [u8]),
+    /// What is no record.
+    Other(&'a Output),
+}
+
 #[derive(Debug)]
 enum Entry {
     /// A record of so many bytes.
@@ -70,9 +81,42 @@ impl Given {
         self.others.push(output);
     }
 
+    /// Whether there is nothing to take, not even room that is too much to keep.
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty() && self.bytes.capacity() <= KEPT
+    }
+
     /// What is no record.
     pub(super) fn others(&self) -> impl Iterator<Item = &Output> {
         self.others.iter()
+    }
+
+    /// Shows everything, and forgets it; the room stays for what is to come.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(Emitted<'_>)) {
+        let mut rest = self.bytes.as_slice();
+        let mut others = self.others.iter();
+        for entry in &self.order {
+            match *entry {
+                Entry::Record(to, len) => {
+                    let Some((bytes, behind)) = rest.split_at_checked(len) else {
+                        break;
+                    };
+                    rest = behind;
+                    each(match to {
+                        Destination::Ring(map) => Emitted::Ring(map, bytes),
+                        Destination::Perf(map, cpu) => Emitted::Perf(map, cpu, bytes),
+                    });
+                }
+                Entry::Other => others
+                    .next()
+                    .into_iter()
+                    .for_each(|one| each(Emitted::Other(one))),
+            }
+        }
+        self.order.clear();
+        self.others.clear();
+        self.bytes.clear();
+        self.draft = 0;
     }
 
     /// Takes everything, with `record` for who knows the names of maps.
@@ -154,6 +198,21 @@ mod tests {
                 perf,
             ];
             assert_eq!(all(&mut given), expected);
+            assert!(all(&mut given).is_empty());
+
+            given.draft().extend([1, 2]);
+            given.record(Destination::Ring(MapHandle(7)));
+            given.push(Output::TcpAck(2));
+            given.draft().push(3);
+            given.record(Destination::Perf(MapHandle(7), 5));
+            let mut seen = Vec::new();
+            given.drain(|one| seen.push(format!("{one:?}")));
+            let expected = [
+                Emitted::Ring(MapHandle(7), &[1, 2]),
+                Emitted::Other(&Output::TcpAck(2)),
+                Emitted::Perf(MapHandle(7), 5, &[3]),
+            ];
+            assert_eq!(seen, expected.map(|one| format!("{one:?}")));
             assert!(all(&mut given).is_empty());
         }
     }

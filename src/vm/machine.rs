@@ -12,7 +12,7 @@ use super::cpus::{CpuError, Seat};
 use super::deferred::Deferred;
 use super::events::{Event, Placed};
 use super::fault::{Fault, HelperProblem};
-use super::given::{Destination, Given};
+use super::given::{Destination, Emitted, Given};
 use super::handle::MapHandle;
 use super::helpers::Mock;
 use super::inject::Injections;
@@ -256,12 +256,22 @@ impl Machine {
     /// What programs have reserved in ring buffers and neither submitted nor
     /// discarded, and what else the one that runs now has to give back: the verifier
     /// lets no program end with any.
-    pub fn unreleased(&self) -> impl Iterator<Item = Pointer> {
+    #[must_use]
+    pub fn unreleased(&self) -> Vec<Pointer> {
+        if self.lent.is_empty() && self.holds_nothing() {
+            return Vec::new();
+        }
         let records = self.lent.iter().map(|lent| lent.address);
         let mut addresses: Vec<_> = records.chain(self.held_sockets()).collect();
         addresses.sort_unstable();
         let records = addresses.into_iter().map(|address| self.pointer(address));
-        records.chain(self.still_held())
+        records.chain(self.still_held()).collect()
+    }
+
+    /// Whether the program that runs now holds neither sockets nor anything that kernel
+    /// functions gave it.
+    fn holds_nothing(&self) -> bool {
+        self.sockets.holds_nothing() && self.kfuncs.holds_nothing()
     }
 
     /// The address of the current task's `struct task_struct`.
@@ -298,15 +308,25 @@ impl Machine {
         self.point_to_socket()
     }
 
-    /// The program has ended: gives the event back, to be read and removed.
-    pub fn leave(&mut self) -> Option<Placed> {
+    /// The program has ended: what it held is released, and its event is taken out of
+    /// memory.
+    pub fn leave(&mut self) {
         if !self.locks.is_empty() {
             self.release_locks();
         }
         self.forget_sockets();
         self.forget_owners();
         self.forget_held();
-        self.current.take().map(|current| current.placed)
+        if let Some(current) = &self.current {
+            current.placed.remove(&mut self.space);
+        }
+        self.current = None;
+    }
+
+    /// Puts another event in the place of the current one, which is where the other was
+    /// then: for programs that run by turns, each on an event that stays in memory.
+    pub const fn exchange_event(&mut self, other: &mut Option<Current>) {
+        std::mem::swap(&mut self.current, other);
     }
 
     /// What the run under way has of its own, so that another program can run.
@@ -357,6 +377,9 @@ impl Machine {
 
     /// Takes what programs have given out since the last call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
+        if self.given.is_empty() {
+            return Vec::new();
+        }
         let mut given = std::mem::take(&mut self.given);
         let taken = given.take(|to, data| match to {
             Destination::Ring(map) => {
@@ -370,6 +393,12 @@ impl Machine {
         });
         self.given = given;
         taken
+    }
+
+    /// Shows what programs have given out since the last call, and forgets it: the same as
+    /// [`take_outputs`](Self::take_outputs) for someone who sees millions of records.
+    pub fn drain_outputs(&mut self, each: impl FnMut(Emitted<'_>)) {
+        self.given.drain(each);
     }
 
     /// Notes a load that found nothing and read zero, if there is room for it.

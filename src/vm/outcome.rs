@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::attach::{Level, MissedWhy};
-use super::events::Event;
-use super::events::KernSide;
+use super::events::{KernSide, Sample};
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
@@ -34,7 +33,7 @@ pub struct Outcome {
     /// What happened in the middle of the runs, in order.
     pub nested: Vec<Nested>,
     /// What the perf buffer gets of a tracepoint that passed.
-    pub(crate) sample: Option<Box<Sample>>,
+    pub(crate) sample: Option<Sample>,
     /// What programs gave out, in order.
     pub outputs: Vec<Output>,
     /// The context's bytes afterwards.
@@ -80,14 +79,6 @@ pub struct Nested {
     pub level: Level,
     /// What came of it.
     pub outcome: Outcome,
-}
-
-/// A record on its way to the perf buffer, with who was there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sample {
-    pub event: Event,
-    /// The thread's id.
-    pub pid: i32,
 }
 
 /// One program's part in an event.
@@ -194,8 +185,7 @@ impl Outcome {
     /// is no tracepoint.
     #[must_use]
     pub fn perf_sample(&self) -> Option<Vec<u8>> {
-        let sample = self.sample.as_ref()?;
-        Some(sample.event.record_by(sample.pid))
+        self.sample.as_ref().map(Sample::raw)
     }
 
     /// How often a program was skipped, events in the middle of this one included.

@@ -1,9 +1,11 @@
 //! The arguments of `bpflab bench`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+use clap::Subcommand;
 
 use crate::cli::run::{Engine, SetupArguments};
 use crate::util::Bursts;
@@ -13,6 +15,7 @@ use crate::util::Bursts;
 /// Each program runs on one event again and again, on each engine in turn. Of each turn
 /// the shortest burst counts, of the turns the median.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Without --event a program runs on the event that its section names; those that run on
 packets get --data or 64 zero bytes, others the context of their type, all zero.
@@ -22,9 +25,12 @@ Examples:
   bpflab bench filter.bpf.o --data packet.bin --vs-kernel
   bpflab bench prog.bpf.o handle_exec --engine jit --json | jq .ns_per_run")]
 pub(in crate::cli) struct Arguments {
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    #[command(subcommand)]
+    pub(super) verb: Option<Verb>,
     /// Object file
-    #[arg(value_name = "OBJ")]
-    pub(super) object: PathBuf,
+    #[arg(value_name = "OBJ", required = true)]
+    object: Option<PathBuf>,
     /// Programs to run, by the names of their C functions [default: all that the event fires]
     #[arg(value_name = "PROGRAM")]
     pub(super) programs: Vec<String>,
@@ -44,7 +50,19 @@ pub(in crate::cli) struct Arguments {
     pub(super) time: u16,
 }
 
+/// What is timed in a way of its own.
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    Tracepoint(super::tracepoint::Arguments),
+}
+
 impl Arguments {
+    /// The object file, without which only a verb of its own is parsed.
+    pub(super) fn object(&self) -> &Path {
+        self.object.as_deref().unwrap_or(Path::new(""))
+    }
+
     /// How a turn is timed.
     pub(super) fn bursts(&self) -> Bursts {
         const COUNT: u8 = 5;

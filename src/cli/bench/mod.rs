@@ -5,6 +5,8 @@ mod contender;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
 mod ours;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod tracepoint;
 
 pub(super) use arguments::Arguments;
 use contender::{Contender, Stopped};
@@ -20,6 +22,10 @@ use crate::vm::ProgramHandle;
 use crate::vm::events::Event;
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    #[cfg(all(feature = "kernel", target_os = "linux"))]
+    if let Some(arguments::Verb::Tracepoint(arguments)) = &arguments.verb {
+        return tracepoint::run(arguments, printer);
+    }
     check_kernel(arguments)?;
     let mut session = Session::new(arguments, printer)?;
     let name = arguments.setup.event.event.as_deref();
@@ -98,7 +104,7 @@ impl<'a> Session<'a> {
             let setup = &self.arguments.setup;
             contenders.push(Box::new(kernel::InKernel::new(&program, event, setup)?));
         }
-        let file = self.arguments.object.display().to_string();
+        let file = self.arguments.object().display().to_string();
         let rows = self.rounds(&mut contenders)?;
         let mut rows: Vec<_> = contenders
             .iter()
@@ -170,7 +176,7 @@ impl<'a> Session<'a> {
 
 /// A machine with the programs in it.
 fn load(arguments: &Arguments) -> Result<Vm, Failure> {
-    let object = open(&arguments.object, &arguments.programs, &arguments.setup)?;
+    let object = open(arguments.object(), &arguments.programs, &arguments.setup)?;
     machine(object, &arguments.setup)
 }
 

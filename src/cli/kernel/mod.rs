@@ -3,6 +3,7 @@
 mod check;
 mod judge;
 mod load;
+mod tracepoints;
 
 pub(super) use judge::KernelJudge;
 
@@ -15,7 +16,8 @@ use super::printer::Printer;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bpflab kernel check
-  bpflab kernel load prog.bpf.o")]
+  bpflab kernel load prog.bpf.o
+  bpflab kernel tracepoints 'softirq*'")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -25,11 +27,13 @@ pub(super) struct Arguments {
 enum Verb {
     Check(check::Arguments),
     Load(Box<load::Arguments>),
+    Tracepoints(tracepoints::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     match &arguments.verb {
         Verb::Check(arguments) => check::run(arguments, printer),
         Verb::Load(arguments) => load::run(arguments, printer),
+        Verb::Tracepoints(arguments) => tracepoints::run(arguments, printer),
     }
 }

@@ -194,6 +194,11 @@ impl Layout {
         row.map_or(pc, |row| Pc(self.position(row)))
     }
 
+    /// Where jumps to an instruction lead now.
+    pub(super) fn target(&self, pc: Pc) -> Option<Pc> {
+        get(&self.targets, pc).map(|row| Pc(self.position(row)))
+    }
+
     /// Where an instruction stands now, if it was not replaced.
     pub(super) fn original(&self, pc: Pc) -> Option<Pc> {
         get(&self.originals, pc).map(|row| Pc(self.position(row)))

@@ -102,6 +102,22 @@ impl Patch {
         });
         Ok(patched)
     }
+
+    /// Where what stands for each instruction begins in the patched program, what was
+    /// inserted before it included; for slots in which none begins, as for the one before.
+    ///
+    /// # Errors
+    /// As of [`apply`](Self::apply).
+    pub(super) fn places(&self, program: &Program, code: &Code) -> Result<Vec<Pc>, Reason> {
+        let layout = Layout::new(self, program, code)?;
+        let mut last = Pc(0);
+        let slots = 0..code.len();
+        let places = slots.map(Pc::from_index).map(|pc| {
+            last = layout.target(pc).unwrap_or(last);
+            last
+        });
+        Ok(places.collect())
+    }
 }
 
 #[cfg(test)]

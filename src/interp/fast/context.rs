@@ -7,7 +7,7 @@ use crate::vm::memory::Address;
 
 impl Run<'_> {
     /// Looks up the packet, which is the same throughout a run.
-    pub(in crate::interp) fn see_packet(&mut self, machine: &Machine) {
+    pub(super) fn see_packet(&mut self, machine: &Machine) {
         let packet = machine.current().and_then(|c| c.placed.packet.as_ref());
         let entry = packet.map(|packet| 8 * usize::from(packet.region.region()));
         let delta = entry.and_then(|entry| machine.space.deltas().load(entry, 8));
@@ -16,7 +16,7 @@ impl Run<'_> {
 
     /// Looks up the context's pointers for the program that runs now: they change with
     /// the program, and by helpers that change the packet. Those that are none are 0.
-    pub(in crate::interp) fn see_pointers(&mut self, machine: &Machine) {
+    pub(super) fn see_pointers(&mut self, machine: &Machine) {
         if self.lowered.context().pointers.is_empty() {
             return;
         }

@@ -110,14 +110,16 @@ pub(crate) enum Next {
 }
 
 impl<'a> Run<'a> {
-    /// Runs of a lowered program that may start. The context and the table of deltas are
-    /// host addresses.
+    /// Runs of a lowered program that may start on the machine's current event. The
+    /// context and the table of deltas are host addresses.
+    #[inline]
     pub(in crate::interp) fn new(
         frames: &'a mut Frames,
         plan: Plan<'a>,
         lowered: &'a Lowered,
         (context, deltas): (u64, u64),
         is_native: bool,
+        machine: &Machine,
     ) -> Self {
         let Plan {
             images,
@@ -160,6 +162,8 @@ impl<'a> Run<'a> {
             floor: 0,
         };
         run.set_limit();
+        run.see_packet(machine);
+        run.see_pointers(machine);
         run
     }
 

@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::error::EventError;
 use super::event::{Event, EventKind};
 use crate::vm::attach::Site;
 use crate::vm::memory::{Address, Body, Region, Rights, SharedBytes, Space};
 
 /// Regions that were placed, with what messages call them.
-pub(super) type Regions = SmallVec<[(&'static str, Address); 2]>;
+pub(super) type Regions = Vec<(&'static str, Address)>;
 
 /// What helpers know of the place where an event happens.
 pub(super) fn site(event: &Event) -> Site {

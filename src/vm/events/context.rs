@@ -1,13 +1,14 @@
 //! Contexts that are structs of plain fields: their layouts, and which of their
 //! fields follow from an event's bytes.
 
-use super::error::{EventError, nearest_first};
+use super::error::EventError;
 use super::layout::{Layout, Source};
 use super::record::Values;
 use super::shape::{Field, Shape};
 use super::value::FieldValue;
 use crate::spec::ContextKind;
 use crate::spec::context::{self as spec, Arch, FieldType};
+use crate::util::nearest_first;
 
 /// Other names for the registers of x86-64: those of libbpf's `PT_REGS_*` and of
 /// bpftrace.

@@ -76,7 +76,6 @@ pub enum EventKind {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    pub(super) name: String,
     pub(super) kind: EventKind,
     pub(super) body: Body,
     pub(super) kern: KernSide,
@@ -147,7 +146,6 @@ impl Event {
     pub(super) fn of_layout(kind: EventKind, layout: Arc<Layout>) -> Self {
         let values = Values::new(&layout);
         Self {
-            name: layout.name.clone(),
             kind,
             body: Body::Fields {
                 layout,
@@ -211,7 +209,6 @@ impl Event {
     #[must_use]
     pub fn packet(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
-            name: "packet".to_owned(),
             kind: EventKind::Packet,
             body: Body::Packet {
                 bytes: bytes.into(),
@@ -258,7 +255,6 @@ impl Event {
     #[must_use]
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
-            name: "bytes".to_owned(),
             kind: EventKind::Bytes,
             body: Body::Bytes(bytes.into()),
             kern: KernSide::default(),
@@ -281,7 +277,11 @@ impl Event {
     /// function, `packet`, a context's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        match &self.body {
+            Body::Fields { layout, .. } => &layout.name,
+            Body::Packet { .. } => "packet",
+            Body::Bytes(_) => "bytes",
+        }
     }
 
     /// What kind of attach point fires.
@@ -331,7 +331,7 @@ impl Event {
         match &mut self.body {
             Body::Fields { layout, values, .. } => {
                 if let (EventKind::Context(_), Some(why)) = (self.kind, context::derived(field)) {
-                    return Err(fixed(&self.name, field, why));
+                    return Err(fixed(&layout.name, field, why));
                 }
                 if let Some(inner) = extras::inner(&mut self.extras, field) {
                     return inner.set(field, value);
@@ -340,14 +340,14 @@ impl Event {
             }
             Body::Packet { set, .. } => {
                 if let Some(why) = context::derived(field) {
-                    return Err(fixed(&self.name, field, why));
+                    return Err(fixed("packet", field, why));
                 }
                 context::check_packet_field(field, value)?;
                 set.push((field.to_owned(), value.clone()));
                 Ok(())
             }
             Body::Bytes(_) => Err(EventError::NoField {
-                event: self.name.clone(),
+                event: self.name().to_owned(),
                 field: field.to_owned(),
                 known: Vec::new(),
             }),
@@ -363,7 +363,7 @@ impl Event {
             Body::Packet { meta, .. } => *meta = bytes.into(),
             Body::Fields { .. } | Body::Bytes(_) => {
                 return Err(EventError::NoField {
-                    event: self.name,
+                    event: self.name().to_owned(),
                     field: "data_meta".to_owned(),
                     known: Vec::new(),
                 });
@@ -384,7 +384,7 @@ impl Event {
             }
             _ => {
                 return Err(EventError::NoField {
-                    event: self.name,
+                    event: self.name().to_owned(),
                     field: "data".to_owned(),
                     known: Vec::new(),
                 });
@@ -441,19 +441,6 @@ impl Event {
         }
     }
 
-    /// The same as the kernel makes it: a tracepoint's record names the thread that it
-    /// happened in, unless a test set it.
-    #[must_use]
-    pub fn record_by(&self, pid: i32) -> Vec<u8> {
-        let mut record = self.record();
-        let at = self.layout().and_then(|layout| layout.offset("common_pid"));
-        let place = at.and_then(|at| record.get_mut(at as usize..at as usize + 4));
-        if let Some(place) = place.filter(|place| **place == [0; 4]) {
-            place.copy_from_slice(&pid.to_le_bytes());
-        }
-        record
-    }
-
     /// The bytes that a program may read of the context: attaching one that reads
     /// further fails (`EACCES` on a tracepoint, `EINVAL` on a raw one). `None` where
     /// the program's type alone decides.
@@ -473,7 +460,7 @@ fn fixed(event: &str, field: &str, why: &'static str) -> EventError {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        f.write_str(self.name())
     }
 }
 

@@ -16,26 +16,88 @@ use super::shape::{Field, Shape, Storage};
 use super::syscall;
 use crate::spec::limits::MAX_TRACE_SIZE;
 
+/// A `format` file: the record's layout, and what the text says beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// The number that `perf_event_open` takes; none where the text has none.
+    pub id: Option<u32>,
+    /// The fields as they are declared, in the text's order.
+    pub fields: Vec<FormatField>,
+    /// The layout of its records.
+    pub layout: Layout,
+}
+
+/// A field as a `format` file declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatField {
+    /// Type and name in C, as they stand: `__data_loc char[] filename`.
+    pub declaration: String,
+    /// The name.
+    pub name: String,
+    /// Bytes from the record's start.
+    pub offset: u32,
+    /// Bytes that it has there.
+    pub size: u32,
+    /// Whether it is a number with a sign.
+    pub signed: bool,
+}
+
+impl FormatField {
+    /// Whether all records have it.
+    #[must_use]
+    pub const fn is_common(&self) -> bool {
+        self.offset < HIDDEN
+    }
+
+    /// The type: the declaration without the name, an array's brackets included
+    /// (`char[16]`).
+    #[must_use]
+    pub fn c_type(&self) -> String {
+        let Some((before, behind)) = self.declaration.rsplit_once(&self.name) else {
+            return self.declaration.clone();
+        };
+        format!("{}{}", before.trim_end(), behind.trim())
+    }
+}
+
 impl Layout {
+    /// Reads a `format` file, of which it keeps the layout alone: see
+    /// [`Format::parse`].
+    ///
+    /// # Errors
+    /// [`EventError::Format`] with line and column.
+    pub fn from_format(group: &str, text: &str) -> Result<Self, EventError> {
+        Ok(Format::parse(group, text)?.layout)
+    }
+}
+
+impl Format {
     /// Reads a `format` file. The text does not say which group the event belongs
     /// to (`sched`), so the caller does; `print fmt` is passed over.
     ///
     /// # Errors
     /// [`EventError::Format`] with line and column.
-    pub fn from_format(group: &str, text: &str) -> Result<Self, EventError> {
+    pub fn parse(group: &str, text: &str) -> Result<Self, EventError> {
         let mut parser = Parser {
             event: format!("{group}/?"),
             line: 0,
         };
         let mut name = None;
+        let mut id = None;
         let mut in_format = false;
         let mut fields: Vec<Field> = Vec::new();
+        let mut declared = Vec::new();
         for (index, line) in text.lines().enumerate() {
             parser.line = index + 1;
-            if line.trim().is_empty() || line.starts_with("ID:") {
+            if line.trim().is_empty() {
                 continue;
             }
-            if let Some(rest) = line.strip_prefix("name:") {
+            if let Some(number) = line.strip_prefix("ID:") {
+                match number.trim().parse() {
+                    Ok(number) => id = Some(number),
+                    Err(_) => return parser.error(line, number, "a number of 32 bits"),
+                }
+            } else if let Some(rest) = line.strip_prefix("name:") {
                 parser.event = format!("{group}/{}", rest.trim());
                 name = Some(rest.trim());
             } else if line.trim_end() == "format:" {
@@ -45,12 +107,13 @@ impl Layout {
             } else if !in_format {
                 return parser.error(line, line, "`name:`, `ID:` or `format:`");
             } else {
-                let field = parser.field(line)?;
+                let (text, field) = parser.field(line)?;
                 if let Some(other) = fields.iter().find(|other| other.name == field.name) {
                     let problem = format!("second field `{}`", other.name);
                     return Err(parser.at(1, problem));
                 }
                 fields.push(field);
+                declared.push(text);
             }
         }
         let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -67,16 +130,20 @@ impl Layout {
             ));
         }
         let full = format!("{group}/{name}");
-        let layout = Self::of_fields(full, fields, Source::Format);
+        let layout = Layout::of_fields(full, fields, Source::Format);
         if layout.size as usize > MAX_TRACE_SIZE {
             let size = layout.size;
             let problem =
                 format!("the fields take {size} bytes, but a record has at most {MAX_TRACE_SIZE}");
             return Err(parser.at(1, problem));
         }
-        Ok(match syscall::Side::of(group, name) {
-            Some(side) => side.adapt(layout),
-            None => layout,
+        Ok(Self {
+            id,
+            fields: declared,
+            layout: match syscall::Side::of(group, name) {
+                Some(side) => side.adapt(layout),
+                None => layout,
+            },
         })
     }
 }
@@ -109,7 +176,7 @@ impl Parser {
     }
 
     /// One line `field:…; offset:…; size:…; signed:…;`.
-    fn field(&self, line: &str) -> Result<Field, EventError> {
+    fn field(&self, line: &str) -> Result<(FormatField, Field), EventError> {
         let rest = line.trim_start();
         let Some(rest) = rest.strip_prefix("field:") else {
             return self.error(line, rest, "`field:`");
@@ -123,11 +190,19 @@ impl Parser {
         let signed = match rest.trim() {
             "" => 0,
             _ => self.number(line, rest, "signed:")?.0,
-        };
+        } != 0;
         let start = line.len() - line.trim_start().len() + "field:".len() + 1;
-        Declared::parse(declaration)
-            .and_then(|declared| declared.field(offset, size, signed != 0))
-            .map_err(|problem| self.at(start, problem))
+        let field = Declared::parse(declaration)
+            .and_then(|declared| declared.field(offset, size, signed))
+            .map_err(|problem| self.at(start, problem))?;
+        let text = FormatField {
+            declaration: declaration.trim().to_owned(),
+            name: field.name.clone(),
+            offset,
+            size,
+            signed,
+        };
+        Ok((text, field))
     }
 
     /// `key` and its number, up to the `;`.
@@ -328,6 +403,28 @@ mod tests {
                 signed: true
             }
         );
+    }
+
+    #[test]
+    fn what_the_text_says_is_kept() {
+        let format = Format::parse("sched", EXEC).unwrap();
+        assert_eq!(format.id, Some(365));
+        let types: Vec<_> = format.fields.iter().map(FormatField::c_type).collect();
+        let wanted = ["unsigned short", "unsigned char", "unsigned char", "int"];
+        assert_eq!(types[..4], wanted);
+        assert_eq!(types[4..], ["__data_loc char[]", "pid_t", "pid_t"]);
+        let file = &format.fields[4];
+        assert_eq!(file.declaration, "__data_loc char[] filename");
+        assert_eq!((file.offset, file.size, file.signed), (8, 4, false));
+        assert_eq!(format.fields.iter().filter(|f| f.is_common()).count(), 4);
+        let array = FormatField {
+            declaration: "char comm[TASK_COMM_LEN]".to_owned(),
+            name: "comm".to_owned(),
+            ..file.clone()
+        };
+        assert_eq!(array.c_type(), "char[TASK_COMM_LEN]");
+        let error = Layout::from_format("g", &EXEC.replace("ID: 365", "ID: x")).unwrap_err();
+        assert!(error.to_string().contains("line 2, column 4"), "{error}");
     }
 
     fn shape(declaration: &str, size: u32) -> (String, Shape) {

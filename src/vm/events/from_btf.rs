@@ -135,19 +135,10 @@ impl Layout {
     /// # Errors
     /// [`EventError::NoLayout`] if BTF has no such tracepoint.
     pub fn of_raw_tracepoint(btf: &Btf, name: &str) -> Result<Self, EventError> {
-        let named = ["__probestub_", "__traceiter_"]
-            .into_iter()
-            .map(|prefix| format!("{prefix}{name}"))
-            .find_map(|function| Some((prototype(btf.find(&function, Kind::Func)?)?, function)));
-        let typedef = format!("btf_trace_{name}");
-        let unnamed = || {
-            let pointer = btf.find(&typedef, Kind::Typedef)?.target()?;
-            Some((pointer.target()?, typedef.clone()))
-        };
-        let Some((proto, source)) = named.or_else(unnamed) else {
+        let Some((proto, source)) = tracepoint_prototype(btf, name) else {
             let tried = vec![
                 format!("no function __probestub_{name} or __traceiter_{name} in BTF"),
-                format!("no typedef {typedef} in BTF"),
+                format!("no typedef btf_trace_{name} in BTF"),
                 "is it a tracepoint of a module, or is the name the group's?".to_owned(),
             ];
             return Err(EventError::NoLayout {
@@ -244,6 +235,23 @@ impl Layout {
         };
         Ok(of_prototype(btf, proto, name.to_owned()))
     }
+}
+
+/// The prototype of a tracepoint's probes, and where it was found. The first parameter is
+/// the probe's own data; the names of the others are missing in kernels before 6.4, where
+/// only a typedef has it.
+#[must_use]
+pub fn tracepoint_prototype<'a>(btf: &'a Btf, name: &str) -> Option<(Type<'a>, String)> {
+    let named = ["__probestub_", "__traceiter_"]
+        .into_iter()
+        .map(|prefix| format!("{prefix}{name}"))
+        .find_map(|function| Some((prototype(btf.find(&function, Kind::Func)?)?, function)));
+    let unnamed = || {
+        let typedef = format!("btf_trace_{name}");
+        let pointer = btf.find(&typedef, Kind::Typedef)?.target()?;
+        Some((pointer.target()?, typedef))
+    };
+    named.or_else(unnamed)
 }
 
 /// The arguments of a function, and what it returns.

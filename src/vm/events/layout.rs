@@ -1,10 +1,11 @@
 //! How the record of a tracepoint, or any other context, is laid out: its fields
 //! with their names, and where data of variable length goes.
 
-use super::error::{EventError, nearest_first};
+use super::error::EventError;
 use super::shape::{Field, Part, Shape, Storage, find};
 use super::value::FieldValue;
 use crate::spec::tracepoint::{COMMON_FIELDS, EventField, HEADER_SIZE};
+use crate::util::nearest_first;
 
 /// The first bytes of a tracepoint's context, which belong to the kernel: it keeps
 /// its pointer to the registers there while programs run

@@ -134,7 +134,7 @@ impl EventKind {
 struct Parts {
     context: Vec<u8>,
     hidden: u32,
-    packet: Option<(Prepared, Window)>,
+    packet: Option<Box<(Prepared, Window)>>,
     /// Offset of the pointer, name, bytes.
     others: Vec<(u32, &'static str, Vec<u8>)>,
     socket: Option<Box<Socket>>,
@@ -169,7 +169,7 @@ impl Parts {
                 },
                 ..Prepared::default()
             };
-            (prepared, window)
+            Box::new((prepared, window))
         });
         let context = values.context(layout);
         let socket = socket::made_up(prog_type, layout, &context).map(Box::new);
@@ -221,7 +221,7 @@ impl Parts {
         }
         Ok(Self {
             context,
-            packet: Some((prepared, window)),
+            packet: Some(Box::new((prepared, window))),
             others,
             socket,
             ..Self::of_bytes(Vec::new(), 0)
@@ -278,7 +278,7 @@ impl Parts {
                 });
             }
         }
-        if let Some((prepared, window)) = self.packet {
+        if let Some((prepared, window)) = self.packet.map(|packet| *packet) {
             let (before, behind) = prepared.room;
             let range = PacketRange {
                 meta: prepared.meta + before,
@@ -297,7 +297,7 @@ impl Parts {
             let bytes = SharedBytes::zeroed(before + prepared.block.len() + behind);
             bytes.write(before, &prepared.block);
             let region = Region::window("packet", Arc::new(bytes), range.meta..range.end);
-            placed.packet = Some(PlacedPacket {
+            placed.packet = Some(Box::new(PlacedPacket {
                 region: space.insert(region.with_rights(rights))?,
                 frags: prepared.frags,
                 data_offset: range.data,
@@ -305,7 +305,7 @@ impl Parts {
                 message: None,
                 window,
                 access,
-            });
+            }));
             placed.move_packet(space, range);
         }
         Ok(())

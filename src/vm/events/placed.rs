@@ -20,7 +20,7 @@ pub struct Placed {
     /// The context: what `r1` holds is its register value.
     pub context: Address,
     /// The packet, or the data between two pointers of the context.
-    pub packet: Option<PlacedPacket>,
+    pub packet: Option<Box<PlacedPacket>>,
     /// What helpers know of the place.
     pub site: Site,
     /// Regions behind other pointers of the context: a socket, the flow's keys.
@@ -211,13 +211,13 @@ impl Placed {
     }
 
     /// Takes everything out of memory again: pointers to it are stale from now on.
-    pub fn remove(self, space: &mut Space) {
+    pub fn remove(&self, space: &mut Space) {
         space.remove(self.context);
-        if let Some(packet) = self.packet {
+        if let Some(packet) = &self.packet {
             space.remove(packet.region);
         }
-        for (_, address) in self.others {
-            space.remove(address);
+        for (_, address) in &self.others {
+            space.remove(*address);
         }
     }
 }

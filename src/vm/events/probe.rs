@@ -208,7 +208,7 @@ impl Event {
     pub fn arg(mut self, n: usize, value: impl Into<FieldValue>) -> Result<Self, EventError> {
         let value = value.into();
         let none = |event: &Self| EventError::NoField {
-            event: event.name.clone(),
+            event: event.name().to_owned(),
             field: format!("argument {n}"),
             known: Vec::new(),
         };
@@ -287,7 +287,7 @@ impl Event {
 
     fn refused(&self, field: &str, problem: ValueProblem) -> EventError {
         EventError::Value {
-            event: self.name.clone(),
+            event: self.name().to_owned(),
             field: field.to_owned(),
             problem,
         }

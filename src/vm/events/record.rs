@@ -79,9 +79,11 @@ impl Values {
 
     /// The record, as the kernel's perf buffer gets it.
     pub fn record(&self, layout: &Layout) -> Vec<u8> {
-        let mut record = self.fixed.clone();
         let data: usize = self.dynamic.iter().map(Vec::len).sum();
-        record.resize(record_len(layout, data).max(record.len()), 0);
+        let len = record_len(layout, data).max(self.fixed.len());
+        let mut record = Vec::with_capacity(len);
+        record.extend_from_slice(&self.fixed);
+        record.resize(len, 0);
         let mut at = layout.data_offset as usize;
         for (field, bytes) in dynamic_fields(layout).zip(&self.dynamic) {
             let base = match field.storage {
@@ -105,7 +107,9 @@ impl Values {
             Some(size) => {
                 let inline = dynamic_fields(layout).map(|field| field.offset as usize);
                 let end = inline.min().unwrap_or(self.fixed.len());
-                let mut bytes = self.fixed.get(..end).unwrap_or(&self.fixed).to_vec();
+                let seen = self.fixed.get(..end).unwrap_or(&self.fixed);
+                let mut bytes = Vec::with_capacity(seen.len().max(size as usize));
+                bytes.extend_from_slice(seen);
                 bytes.resize(size as usize, 0);
                 bytes
             }

@@ -5,7 +5,7 @@
 //! which `perf_call_bpf_enter` and `perf_call_bpf_exit` build for it: the number as
 //! an `int` at 8, then six arguments or the result from 16.
 
-use super::error::{EventError, nearest_first};
+use super::error::EventError;
 use super::layout::{Layout, Source, common_fields, of_table};
 use super::shape::{Field, Shape, Storage};
 use super::value::FieldValue;
@@ -13,6 +13,7 @@ use crate::btf::Btf;
 use crate::spec::context::Arch;
 use crate::spec::syscalls::Syscall;
 use crate::spec::tracepoint::{EventField, syscall_event};
+use crate::util::nearest_first;
 
 /// Which end of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

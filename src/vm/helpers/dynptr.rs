@@ -210,7 +210,7 @@ mod tests {
         let (pointer, data) = (bench.memory(&[9; 16]), bench.memory(&[1, 2, 3]));
         let reserve = id::ringbuf_reserve_dynptr;
         assert_eq!(bench.ok(reserve, [map, 5, 0, pointer]), 0);
-        assert_eq!(bench.machine.unreleased().count(), 1);
+        assert_eq!(bench.machine.unreleased().len(), 1);
         assert_eq!(bench.ok(id::dynptr_write, [pointer, 2, data, 3, 0]), 0);
         assert_eq!(
             bench.errno(id::dynptr_write, [pointer, 3, data, 3, 0]),
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(bench.ok(reserve, [map, 5, 0, pointer]), 0);
         assert_eq!(bench.ok(id::ringbuf_discard_dynptr, [pointer, 0]), 0);
         assert!(bench.machine.take_outputs().is_empty());
-        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.unreleased().len(), 0);
         assert_eq!(bench.ok(id::dynptr_from_mem, [data, 3, 0, pointer]), 0);
         let problem = bench
             .call(id::ringbuf_submit_dynptr, [pointer, 0])

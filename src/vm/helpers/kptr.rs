@@ -38,12 +38,12 @@ mod tests {
         assert!(problem.to_string().contains("holds a reference"));
         bench.machine.acquire(OBJECT);
         assert_eq!(bench.ok(id::kptr_xchg, [place, OBJECT]), 0);
-        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.unreleased().len(), 0);
         assert_eq!(bench.machine.space.load(place, 8), Ok(OBJECT));
         assert_eq!(bench.ok(id::kptr_xchg, [place, 0]), OBJECT);
-        assert_eq!(bench.machine.unreleased().count(), 1);
+        assert_eq!(bench.machine.unreleased().len(), 1);
         assert_eq!(bench.machine.space.load(place, 8), Ok(0));
         assert!(bench.call(id::kptr_xchg, [place + 4, OBJECT]).is_err());
-        assert_eq!(bench.machine.unreleased().count(), 1, "and is still held");
+        assert_eq!(bench.machine.unreleased().len(), 1, "and is still held");
     }
 }

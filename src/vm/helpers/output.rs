@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::super::fault::HelperProblem;
-use super::super::given::Destination;
+use super::super::given::{Destination, Given};
 use super::super::handle::MapHandle;
 use super::super::kernel::KernelObject;
 use super::super::machine::Machine;
 use super::super::maps::{Kind, Map, Record, RingBuf};
-use super::super::memory::AccessKind;
+use super::super::memory::{AccessKind, Space};
 use super::super::outcome::Output;
 use super::call::{Call, unfit};
 use crate::spec::{
@@ -36,30 +36,37 @@ fn lost(call: &mut Call<'_>, map: MapHandle, error: Errno) -> u64 {
 
 pub(super) fn ringbuf_output(call: &mut Call<'_>) -> Result {
     let handle = call.map_handle(1)?;
-    ring(1, call.map_of(1, handle)?)?;
+    let (data, len) = (call.arg(2), call.arg(3));
     let flags = RingbufFlags::from_bits(call.arg(4));
+    let Machine {
+        maps, given, space, ..
+    } = &mut *call.machine;
+    let Some(map) = maps.get(handle.index()).map(|loaded| &loaded.map) else {
+        return Err(call.wrong(1, "a map"));
+    };
+    let ring = ring(1, map)?;
     let Some(flags) = flags else {
         return Ok(Errno::EINVAL.to_ret());
     };
-    let len = call.arg(3);
-    draft(call, 2, usize::try_from(len).unwrap_or(usize::MAX))?;
-    let ring = ring(1, call.map_of(1, handle)?)?;
+    draft(space, given, (2, data), len)?;
     let Some(record) = ring.reserve(len) else {
         return Ok(lost(call, handle, Errno::EAGAIN));
     };
-    ring.area().write(record.at, call.machine.given.drafted());
+    ring.area().write(record.at, given.drafted());
     ring.commit(record, flags, false);
-    call.machine.given.record(Destination::Ring(handle));
+    given.record(Destination::Ring(handle));
     Ok(0)
 }
 
 /// Drafts a record with `len` bytes to which argument `n` points.
-fn draft(call: &mut Call<'_>, n: usize, len: usize) -> std::result::Result<(), HelperProblem> {
-    let data = call.arg(n);
-    let read = call
-        .machine
-        .space
-        .append(data, len, call.machine.given.draft());
+fn draft(
+    space: &Space,
+    given: &mut Given,
+    (n, data): (usize, u64),
+    len: u64,
+) -> std::result::Result<(), HelperProblem> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let read = space.append(data, len, given.draft());
     read.map_err(|fault| HelperProblem::Access { arg: n, fault })
 }
 
@@ -193,7 +200,8 @@ fn send(call: &mut Call<'_>, packet: impl Fn(&Call<'_>, usize) -> Option<Vec<u8>
         slot => u32::try_from(slot).unwrap_or(u32::MAX),
     };
     let accepted = events.accepts(slot, cpu);
-    draft(call, 4, size_of_data(call))?;
+    let (data, len) = (call.arg(4), call.arg(5));
+    draft(&call.machine.space, &mut call.machine.given, (4, data), len)?;
     if flags & !(INDEX_MASK | CTXLEN_MASK) != 0 {
         return Ok(Errno::EINVAL.to_ret());
     }
@@ -268,7 +276,7 @@ mod tests {
             "writes 4 bytes at ring buffer record of m+1, 1 byte past its end (4 bytes)"
         );
         bench.machine.space.store(second, 4, 9).unwrap();
-        assert_eq!(bench.machine.unreleased().count(), 2);
+        assert_eq!(bench.machine.unreleased().len(), 2);
         assert_eq!(bench.call(id::ringbuf_submit, [second, 0]), Ok(0));
         let Kind::RingBuf(ring) = ring_map.kind() else {
             panic!("no ring buffer");
@@ -289,7 +297,7 @@ mod tests {
         );
         assert!(bench.machine.space.load(first, 8).is_err(), "it is gone");
         assert!(bench.call(id::ringbuf_submit, [first, 0]).is_err());
-        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.unreleased().len(), 0);
     }
 
     #[test]

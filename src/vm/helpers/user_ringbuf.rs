@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(bench.ok(id::user_ringbuf_drain, [map, 1, 77, 0]), 1);
         assert_eq!(bench.ok(id::user_ringbuf_drain, [map, 1, 77, 0]), 0);
         assert_eq!((seen.borrow().len(), ring.wakeups()), (4, 2));
-        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.unreleased().len(), 0);
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         bench.callback = Box::new(|_, _| None);
         assert!(bench.call(id::user_ringbuf_drain, [map, 1, 0, 0]).is_err());
         assert!(user.drain().is_ok(), "the next program may");
-        assert_eq!(bench.machine.unreleased().count(), 0);
+        assert_eq!(bench.machine.unreleased().len(), 0);
         // Busy while a program drains.
         let _draining = user.drain().unwrap();
         let again = [map, 1, 0, 0];

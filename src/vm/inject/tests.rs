@@ -55,7 +55,7 @@ fn a_full_buffer_takes_no_record() {
         panic!("no ring buffer");
     };
     assert_eq!(ring.producer_position(), 0);
-    assert_eq!(bench.machine.unreleased().count(), 0);
+    assert_eq!(bench.machine.unreleased().len(), 0);
     let lost = Output::Lost {
         map: "m".into(),
         error: Errno::EAGAIN,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::events::{Shape, nearest_first};
+use super::super::events::Shape;
 use super::super::memory::{Area, Block, BlockType};
 use super::error::{KernelError, PathProblem};
 use super::heap::Heap;
 use super::types::is_sized;
 use crate::btf::{Btf, Encoding, Kind, POINTER_SIZE, Type};
-use crate::util::TypeId;
+use crate::util::{TypeId, nearest_first};
 
 /// What to do about a null pointer on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::super::events::nearest_first;
 use super::super::memory::BlockType;
 use super::error::KernelError;
 use crate::btf::{Btf, Kind, LayoutError, Type};
+use crate::util::nearest_first;
 
 /// Types by name: the kernel's, else those of the loaded objects, which define the
 /// structs of the kernel that they use. Cloning shares them.

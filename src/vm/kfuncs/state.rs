@@ -43,17 +43,21 @@ impl State {
         !self.mocks.is_empty()
     }
 
+    /// Whether the program that runs now has to give nothing back.
+    pub(in crate::vm) fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// A program begins to run, in the middle of another one perhaps.
     pub(in crate::vm) fn begin(&mut self) {
-        let holds = !self.held.is_empty();
-        let outer = holds.then(|| Box::new(std::mem::take(&mut self.held)));
+        let outer = (!self.holds_nothing()).then(|| Box::new(std::mem::take(&mut self.held)));
         self.outer.push(outer);
     }
 
     /// It has ended; what it held, if anything.
     pub(in crate::vm) fn end(&mut self) -> Option<Held> {
         let outer = self.outer.pop().flatten();
-        if outer.is_none() && self.held.is_empty() {
+        if outer.is_none() && self.holds_nothing() {
             return None;
         }
         let outer = outer.map_or_else(Held::default, |outer| *outer);

@@ -192,7 +192,7 @@ fn all_cpus_have_the_same_objects() {
     let other = bench.machine.fork(1).unwrap();
     assert_eq!(other.space.load(at, 8), Ok(7));
     assert!(other.kfuncs.objects.at(at + 71).is_some());
-    assert_eq!(other.unreleased().count(), 0);
+    assert_eq!(other.unreleased().len(), 0);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn who_fails_on_purpose_leaves_what_the_kernel_leaves() {
     bench.kok("bpf_iter_num_destroy", [place]);
     assert_eq!(bench.body(call_all, [head, at + NODE]), Ok(errno));
     assert!(bench.machine.kfuncs.objects.at(at).is_none());
-    assert_eq!(bench.machine.unreleased().count(), 0);
+    assert_eq!(bench.machine.unreleased().len(), 0);
 }
 
 #[test]
@@ -358,7 +358,7 @@ proptest! {
                     prop_assert_eq!(bench.kok(&name, [head]), item.map_or(0, |item| item + NODE));
                 }
             }
-            prop_assert_eq!(bench.machine.unreleased().count(), 0);
+            prop_assert_eq!(bench.machine.unreleased().len(), 0);
         }
         let objects = take_list(&bench.machine, head).unwrap();
         prop_assert_eq!(VecDeque::from(objects), model);

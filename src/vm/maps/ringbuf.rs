@@ -159,6 +159,16 @@ impl RingBuf {
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
+        self.consume(|record| records.extend(self.area.copy(record.at, record.len)));
+        records
+    }
+
+    /// Goes past all records that are ready, for someone who has them from elsewhere.
+    pub fn skip(&self) {
+        self.consume(|_| {});
+    }
+
+    fn consume(&self, mut each: impl FnMut(Record)) {
         let _guard = self.consuming.lock();
         let mut consumer = self.consumer.load(Ordering::Relaxed);
         while consumer < self.producer.load(Ordering::Acquire) {
@@ -167,14 +177,14 @@ impl RingBuf {
                 break;
             }
             if header & DISCARD == 0 {
-                let at = self.offset(consumer) + limits::RINGBUF_HEADER as usize;
-                let len = usize::try_from(header).unwrap_or_default();
-                records.extend(self.area.copy(at, len));
+                each(Record {
+                    at: self.offset(consumer) + limits::RINGBUF_HEADER as usize,
+                    len: usize::try_from(header).unwrap_or_default(),
+                });
             }
             consumer += span(header);
             self.consumer.store(consumer, Ordering::SeqCst);
         }
-        records
     }
 
     /// Bytes of data that the ring has room for, headers included.

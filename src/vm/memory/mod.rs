@@ -6,6 +6,7 @@
 mod address;
 mod fault;
 mod kernel;
+mod name;
 mod pages;
 mod region;
 mod shared;
@@ -15,6 +16,7 @@ mod space;
 pub use address::Address;
 pub use fault::{AccessFault, AccessKind, Pointer, Problem};
 pub use kernel::{Area, Block, BlockType, KernelBlocks, KernelMemoryFull, NewBlock};
+pub use name::Name;
 pub use pages::Pages;
 pub use region::{Body, PointerField, Region, Rights};
 pub use shared::SharedBytes;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::name::Name;
 use super::pages::Pages;
 use super::shared::SharedBytes;
 use super::slab::Slab;
@@ -56,7 +57,7 @@ pub struct PointerField {
 #[derive(Debug, Clone)]
 pub struct Region {
     /// What messages call it: `context`, `map value hist`, `stack of main`.
-    pub name: Arc<str>,
+    pub name: Name,
     /// What may be done with it.
     pub rights: Rights,
     /// Its bytes.
@@ -77,40 +78,36 @@ pub struct Region {
 impl Region {
     /// A region over a whole block.
     #[must_use]
-    pub fn bytes(name: impl Into<Arc<str>>, bytes: Arc<SharedBytes>) -> Self {
+    pub fn bytes(name: impl Into<Name>, bytes: Arc<SharedBytes>) -> Self {
         let window = 0..bytes.len();
         Self::window(name, bytes, window)
     }
 
     /// A region over a block of which only `window` is accessible.
     #[must_use]
-    pub fn window(
-        name: impl Into<Arc<str>>,
-        bytes: Arc<SharedBytes>,
-        window: Range<usize>,
-    ) -> Self {
+    pub fn window(name: impl Into<Name>, bytes: Arc<SharedBytes>, window: Range<usize>) -> Self {
         Self::new(name, Body::Bytes { bytes, window })
     }
 
     /// The values of a map.
     #[must_use]
-    pub fn elements(name: impl Into<Arc<str>>, slab: Arc<Slab>) -> Self {
+    pub fn elements(name: impl Into<Name>, slab: Arc<Slab>) -> Self {
         Self::new(name, Body::Elements(slab))
     }
 
     /// The memory of an arena.
     #[must_use]
-    pub fn pages(name: impl Into<Arc<str>>, pages: Arc<Pages>) -> Self {
+    pub fn pages(name: impl Into<Name>, pages: Arc<Pages>) -> Self {
         Self::new(name, Body::Pages(pages))
     }
 
     /// Something without bytes.
     #[must_use]
-    pub fn opaque(name: impl Into<Arc<str>>) -> Self {
+    pub fn opaque(name: impl Into<Name>) -> Self {
         Self::new(name, Body::Opaque)
     }
 
-    fn new(name: impl Into<Arc<str>>, body: Body) -> Self {
+    fn new(name: impl Into<Name>, body: Body) -> Self {
         Self {
             name: name.into(),
             rights: Rights::ReadWrite,

@@ -5,7 +5,9 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A zeroed block of memory of fixed size and address, shared without a lock.
@@ -26,7 +28,12 @@ impl SharedBytes {
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
         // `vec!` of zeros comes from `calloc`: the system maps its pages when used.
-        let cells: Box<[u64]> = vec![0; len.div_ceil(8)].into_boxed_slice();
+        Self::of(vec![0; len.div_ceil(8)], len)
+    }
+
+    /// The first `len` bytes of these words, which hold so many.
+    fn of(words: Vec<u64>, len: usize) -> Self {
+        let cells = words.into_boxed_slice();
         // SAFETY: `UnsafeCell<u64>` has the layout of `u64`, and the box is given
         // up here, so that nothing else refers to it.
         let cells = unsafe { Box::from_raw(Box::into_raw(cells) as *mut [UnsafeCell<u64>]) };
@@ -36,9 +43,15 @@ impl SharedBytes {
     /// A copy of `bytes`.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        let shared = Self::zeroed(bytes.len());
-        shared.write(0, bytes);
-        shared
+        let (words, rest) = bytes.as_chunks();
+        let mut last = [0; 8];
+        if let Some(last) = last.get_mut(..rest.len()) {
+            last.copy_from_slice(rest);
+        }
+        let mut cells = Vec::with_capacity(bytes.len().div_ceil(8));
+        cells.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
+        cells.extend((!rest.is_empty()).then(|| u64::from_ne_bytes(last)));
+        Self::of(cells, bytes.len())
     }
 
     /// Size in bytes.
@@ -164,6 +177,14 @@ impl SharedBytes {
     /// are read in one piece.
     #[inline]
     pub fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
+        // SAFETY: a byte has the same layout either way, and `fill` writes whole ones.
+        let into = unsafe { &mut *(ptr::from_mut(into) as *mut [MaybeUninit<u8>]) };
+        self.fill(at, into)
+    }
+
+    /// As [`read`](Self::read), into bytes that all hold something afterwards.
+    #[inline]
+    fn fill(&self, at: usize, into: &mut [MaybeUninit<u8>]) -> Option<()> {
         let mut from = self.pointer(at, into.len())?;
         let mut rest = into;
         // SAFETY: as many bytes as `into` has lie at `from`, which moves on with what was
@@ -173,7 +194,7 @@ impl SharedBytes {
                 let (words, tail) = rest.as_chunks_mut::<8>();
                 for word in words {
                     let read = AtomicU64::from_ptr(from.cast()).load(Ordering::Relaxed);
-                    *word = read.to_ne_bytes();
+                    *word = read.to_ne_bytes().map(MaybeUninit::new);
                     from = from.add(8);
                 }
                 rest = tail;
@@ -182,17 +203,34 @@ impl SharedBytes {
                 let (halves, tail) = rest.as_chunks_mut::<4>();
                 for half in halves {
                     let read = AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed);
-                    *half = read.to_ne_bytes();
+                    *half = read.to_ne_bytes().map(MaybeUninit::new);
                     from = from.add(4);
                 }
                 rest = tail;
             }
             for byte in rest {
-                *byte = AtomicU8::from_ptr(from).load(Ordering::Relaxed);
+                byte.write(AtomicU8::from_ptr(from).load(Ordering::Relaxed));
                 from = from.add(1);
             }
         }
         Some(())
+    }
+
+    /// Whether these bytes are at `at`; `None` out of bounds.
+    #[must_use]
+    pub fn equals(&self, at: usize, bytes: &[u8]) -> Option<bool> {
+        self.pointer(at, bytes.len())?;
+        let mut at = at;
+        for chunk in bytes.chunks(64) {
+            let mut own = [0; 64];
+            let own = own.get_mut(..chunk.len())?;
+            self.read(at, own)?;
+            if own != chunk {
+                return Some(false);
+            }
+            at += chunk.len();
+        }
+        Some(true)
     }
 
     /// Copies `from` to `at`; `None`, and nothing copied, out of bounds. Aligned
@@ -233,18 +271,19 @@ impl SharedBytes {
     /// A copy of the `len` bytes at `at`; `None` out of bounds.
     #[must_use]
     pub fn copy(&self, at: usize, len: usize) -> Option<Vec<u8>> {
-        self.pointer(at, len)?;
-        let mut bytes = vec![0; len];
-        self.read(at, &mut bytes)?;
+        let mut bytes = Vec::new();
+        self.append(at, len, &mut bytes)?;
         Some(bytes)
     }
 
     /// Copies the `len` bytes at `at` behind those in `to`; `None` out of bounds.
     pub fn append(&self, at: usize, len: usize, to: &mut Vec<u8>) -> Option<()> {
         self.pointer(at, len)?;
-        let before = to.len();
-        to.resize(before + len, 0);
-        self.read(at, to.get_mut(before..)?)
+        to.reserve(len);
+        self.fill(at, to.spare_capacity_mut().get_mut(..len)?)?;
+        // SAFETY: `fill` has written the `len` bytes behind those that were there.
+        unsafe { to.set_len(to.len() + len) };
+        Some(())
     }
 
     /// A copy of everything.
@@ -311,6 +350,21 @@ mod tests {
             assert_eq!(shared.copy(at, 21), Some(bytes.clone()));
         }
         assert_eq!(SharedBytes::zeroed(8).write(1, &[0; 8]), None);
+    }
+
+    #[test]
+    fn equal_in_every_byte() {
+        let bytes: Vec<u8> = (0..150).collect();
+        let shared = SharedBytes::zeroed(160);
+        shared.write(3, &bytes);
+        assert_eq!(shared.equals(3, &bytes), Some(true));
+        assert_eq!(shared.equals(160, &[]), Some(true));
+        assert_eq!(shared.equals(11, &bytes), None);
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert_eq!(shared.equals(3, &other), Some(false));
+        }
     }
 
     #[test]

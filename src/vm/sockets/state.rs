@@ -49,6 +49,11 @@ impl Sockets {
         }
     }
 
+    /// Whether every socket that programs looked up was released.
+    pub(in crate::vm) const fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
+    }
+
     pub(super) fn placed(&self) -> MutexGuard<'_, FxHashMap<SocketId, Views>> {
         self.placed.lock().unwrap_or_else(PoisonError::into_inner)
     }

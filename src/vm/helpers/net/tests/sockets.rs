@@ -34,7 +34,7 @@ fn a_socket_is_looked_up_and_released() {
     assert_eq!(load(&bench, 4, 4), Ok(2), "family");
     assert_eq!((load(&bench, 16, 4), load(&bench, 44, 4)), (Ok(7), Ok(80)));
     assert!(bench.machine.space.store(socket, 4, 1).is_err());
-    assert_eq!(bench.machine.unreleased().count(), 1);
+    assert_eq!(bench.machine.unreleased().len(), 1);
     let again = bench.memory(&tuple(([10, 0, 0, 2], 999), ([10, 0, 0, 1], 80)));
     let second = bench.ok(id::skc_lookup_tcp, [context, again, 12, u64::MAX, 0]);
     assert_eq!(second, socket, "one address for one socket");
@@ -45,7 +45,7 @@ fn a_socket_is_looked_up_and_released() {
         .unwrap_err()
         .to_string();
     assert!(problem.contains("not released yet"), "{problem}");
-    assert_eq!(bench.machine.unreleased().count(), 0);
+    assert_eq!(bench.machine.unreleased().len(), 0);
 }
 
 #[test]

@@ -1,0 +1,193 @@
+//! The programs that are attached.
+//!
+//! A program of a tracepoint runs for every task, and what it returns decides for everybody
+//! who records the event. So each of these begins by asking whose task it is, and lets the
+//! events of all others pass.
+
+use std::path::Path;
+
+use crate::cli::exit::Failure;
+use crate::isa::assemble_with;
+use crate::object::{Entry, Object};
+use crate::program::Program;
+use crate::spec::ProgType;
+use crate::util::Pc;
+
+/// The event.
+pub(super) const GROUP: &str = "syscalls";
+pub(super) const NAME: &str = "sys_enter_write";
+/// The example that is measured unless another object is given: a histogram by powers of
+/// two of what is written.
+const EXAMPLE: &[u8] = include_bytes!("../../../../examples/bpf/write_hist.bpf.o");
+const EXAMPLE_NAME: &str = "write_hist.bpf.o";
+
+/// `syscalls/sys_enter_write`.
+pub(super) fn event() -> String {
+    format!("{GROUP}/{NAME}")
+}
+
+/// The histogram, or the program of an object on the event.
+pub(super) fn histogram(object: Option<&Path>, program: Option<&str>) -> Result<Program, Failure> {
+    let object = match object {
+        Some(path) => Object::open(path)?,
+        None => Object::parse(EXAMPLE_NAME, EXAMPLE)?,
+    };
+    let event = event();
+    let is_there = |entry: &Entry| match program {
+        Some(name) => entry.name() == name,
+        None => entry.attach_target() == Some(&event),
+    };
+    let Some(entry) = object.entries().iter().find(|entry| is_there(entry)) else {
+        let which = program.map_or_else(|| format!("on {event}"), |name| format!("'{name}'"));
+        let text = format!("{}: no program {which}", object.file());
+        return Err(Failure::bad(text));
+    };
+    let (prog_type, target) = (entry.prog_type(), entry.attach_target());
+    if prog_type != Some(ProgType::Tracepoint) || target != Some(&event) {
+        let text = format!(
+            "{}: program '{}' is in section {}; only SEC(\"tp/{event}\") is measured",
+            object.file(),
+            entry.name(),
+            entry.section()
+        );
+        return Err(Failure::bad(text));
+    }
+    Ok(object.program(entry.name())?)
+}
+
+/// A program that does nothing.
+pub(super) fn empty() -> Result<Program, Failure> {
+    program("empty", "r0 = 0\nexit")
+}
+
+/// A program that lets events pass whose `count` is at least this.
+pub(super) fn filter(least: u16) -> Result<Program, Failure> {
+    let text = format!(
+        "r1 = *(u64 *)(r1 + 32)
+         r0 = 1
+         if r1 >= {least} goto +1
+         r0 = 0
+         exit"
+    );
+    program("filter", &text)
+}
+
+fn program(name: &str, text: &str) -> Result<Program, Failure> {
+    let mut program = Program::new(name, ProgType::Tracepoint, Vec::new());
+    program.license = "GPL".into();
+    program.section = format!("tp/{}", event());
+    program.attach_target = Some(event());
+    program.insns = assemble_with(text, &program).map_err(Failure::bad)?.slots;
+    Ok(program)
+}
+
+/// The same program for one process: elsewhere it returns 1.
+pub(super) fn of_process(mut program: Program, pid: u32) -> Result<Program, Failure> {
+    let text = format!(
+        "r6 = r1
+         call bpf_get_current_pid_tgid
+         r0 >>= 32
+         if w0 == {pid} goto +2
+         r0 = 1
+         exit
+         r1 = r6"
+    );
+    let before = assemble_with(&text, &program).map_err(Failure::bad)?.slots;
+    let Ok(length) = u32::try_from(before.len()) else {
+        return Ok(program);
+    };
+    // The main program begins where it did; all else has moved.
+    let moved = |at: u32| {
+        if at == 0 {
+            0
+        } else {
+            at.saturating_add(length)
+        }
+    };
+    for info in &mut program.func_info {
+        info.insn_off = moved(info.insn_off);
+    }
+    for line in &mut program.lines {
+        line.insn_off = moved(line.insn_off);
+    }
+    for subprogram in &mut program.subprograms {
+        subprogram.start = Pc(moved(subprogram.start.0));
+    }
+    for access in &mut program.accesses {
+        access.pc = Pc(access.pc.0.saturating_add(length));
+    }
+    program.insns.splice(0..0, before);
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::harness::Vm;
+    use crate::spec::context::Arch;
+    use crate::vm::World;
+    use crate::vm::events::{Event, Layout};
+
+    /// What a program returns for a task of process 42 that writes so many bytes.
+    fn returned(program: Program, count: u64) -> u64 {
+        let mut vm = Vm::with_world(World::default());
+        vm.world().task().set_pid(42);
+        let maps = program.maps.clone();
+        let handles = vm.load_programs(&maps, vec![Arc::new(program)]).unwrap();
+        let layout = Layout::of_syscall(NAME, Arch::X86_64).unwrap();
+        let event = Event::tracepoint(layout).set("count", count).unwrap();
+        let repeated = vm.run_repeatedly(handles[0], &event, 1).unwrap();
+        assert!(repeated.fault.is_none());
+        assert!(vm.verification(handles[0]).unwrap().outcome.is_ok());
+        repeated.outcome.runs[0].r0
+    }
+
+    #[test]
+    fn elsewhere_events_pass() {
+        let all = || {
+            [
+                histogram(None, None).unwrap(),
+                empty().unwrap(),
+                filter(513).unwrap(),
+            ]
+        };
+        for program in all() {
+            assert_eq!(returned(of_process(program, 42).unwrap(), 512), 0);
+        }
+        for program in all() {
+            assert_eq!(returned(of_process(program, 43).unwrap(), 512), 1);
+        }
+        assert_eq!(
+            returned(of_process(filter(512).unwrap(), 42).unwrap(), 512),
+            1
+        );
+    }
+
+    #[test]
+    fn positions_move_with_the_instructions() {
+        let program = histogram(None, None).unwrap();
+        let moved = of_process(program.clone(), 42).unwrap();
+        let by = moved.insns.len() - program.insns.len();
+        assert_eq!(moved.func_info[0].insn_off, 0);
+        let (last, before) = (moved.lines.last().unwrap(), program.lines.last().unwrap());
+        assert_eq!(last.insn_off as usize, before.insn_off as usize + by);
+        assert_eq!(moved.lines[0].insn_off, 0);
+    }
+
+    #[test]
+    fn other_programs_are_refused() {
+        let error = |object: &str, program| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(object);
+            match histogram(Some(&path), program) {
+                Err(Failure::Error { text, .. }) => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        let softirqs = "examples/bpf/softirqs.bpf.o";
+        assert!(error(softirqs, None).contains("no program on syscalls/sys_enter_write"));
+        let write = "examples/bpf/write_hist.bpf.o";
+        assert!(error(write, Some("nothing")).contains("no program 'nothing'"));
+    }
+}

@@ -1,0 +1,99 @@
+//! `bpflab kernel tracepoints`: what can be traced.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::printer::Printer;
+use crate::kernel::tracepoints::{Catalogue, Pattern};
+use crate::object::Target;
+use crate::report::{TracepointDetail, TracepointRow};
+
+/// List tracepoints with their arguments and fields
+///
+/// Arguments are those that raw_tp and tp_btf programs get, from BTF; fields those of
+/// the records that tp programs and perf get, from tracefs (which is mounted privately
+/// where it is not mounted; root) or else from BTF. Without tracefs the groups of most
+/// tracepoints are not known.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without a pattern there is one line for each tracepoint; with one, the fields are shown, too.
+Exit code 1 where nothing fits, 3 where neither BTF nor tracefs can be read.
+
+Examples:
+  bpflab kernel tracepoints 'softirq*'
+  bpflab kernel tracepoints sched:sched_switch tp/syscalls/sys_enter_write -v
+  bpflab kernel tracepoints --names | grep exec
+  bpflab kernel tracepoints 'block:*' --json | jq -r '.tracepoint, .fields[].name'")]
+pub(super) struct Arguments {
+    /// Names, in which * stands for anything and ? for a character: softirq_*, irq:*,
+    /// irq/softirq_entry; a program's section works, too [default: all]
+    #[arg(value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// Show everything: fields, numbers, and the sections of programs that attach
+    #[arg(long, short)]
+    verbose: bool,
+    /// Show names only
+    #[arg(long, conflicts_with = "verbose")]
+    names: bool,
+    /// List another kernel's, from a file of its BTF (plain, gzip, xz)
+    #[arg(long, value_name = "FILE")]
+    btf: Option<PathBuf>,
+}
+
+/// How many similar names are told where nothing fits.
+const SIMILAR: usize = 3;
+
+impl Arguments {
+    fn catalogue(&self) -> Result<Catalogue, Failure> {
+        let Some(file) = &self.btf else {
+            return Catalogue::of_this_kernel()
+                .map_err(|error| Failure::with(Exit::Unavailable, error));
+        };
+        match Target::file(file)? {
+            Target::Kernel(btf) => Ok(Catalogue::of_btf(btf)),
+            _ => Err(Failure::bad(format!("{}: no kernel's BTF", file.display()))),
+        }
+    }
+
+    fn detail(&self, json: bool) -> TracepointDetail {
+        match self {
+            Self { verbose: true, .. } => TracepointDetail::All,
+            Self { names: true, .. } => TracepointDetail::Name,
+            _ if json => TracepointDetail::All,
+            Self { patterns, .. } if patterns.is_empty() => TracepointDetail::Arguments,
+            _ => TracepointDetail::Fields,
+        }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let catalogue = arguments.catalogue()?;
+    if let Some(error) = catalogue.without_tracefs() {
+        printer.warn(&format!("groups are not known: {error}"))?;
+    }
+    let patterns: Vec<_> = arguments
+        .patterns
+        .iter()
+        .map(|text| Pattern::parse(text))
+        .collect();
+    let detail = arguments.detail(printer.is_json());
+    for tracepoint in catalogue.matching(&patterns) {
+        printer.show(&TracepointRow::new(&catalogue, tracepoint, detail))?;
+    }
+    let mut exit = Exit::Fine;
+    for (pattern, text) in patterns.iter().zip(&arguments.patterns) {
+        if catalogue
+            .tracepoints()
+            .iter()
+            .any(|tracepoint| pattern.matches(tracepoint))
+        {
+            continue;
+        }
+        let similar = catalogue.similar(pattern, SIMILAR).join(", ");
+        let text = format!("no tracepoint fits '{text}'; similar are {similar}");
+        exit = exit.max(printer.failure(Failure::with(Exit::No, text))?);
+    }
+    Ok(exit)
+}

@@ -1,0 +1,135 @@
+//! `bpflab replay`: a recording once more, in user space.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::{Exit, Failure};
+use super::input::KernelArguments;
+use super::printer::Printer;
+use super::run::Engine;
+use crate::compare::replay::{Bare, Replay, ReplayError, Source};
+use crate::harness::EngineKind;
+use crate::object::Object;
+use crate::report::{HistogramRule, MapContents, ReplayView};
+
+/// Replay a recording in user space, and compare everything
+///
+/// Each firing of the recording is run once more from its own inputs, without the kernel
+/// and without root. What programs returned, wrote and put out is held against what they
+/// did in the kernel, and so is what maps held in the end.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 everything that can be judged is equal (also where the \
+    order of writes to a map is unknown: the verdict says so); 1 a difference, or something is \
+    missing; 2 no recording, or one of another object.
+
+Examples:
+  bpflab replay write_hist.bpf.o writes.rec
+  bpflab replay --engine checked --engine jit write_hist.bpf.o writes.rec
+  bpflab replay --btf vmlinux.btf prog.bpf.o other-machine.rec   its kernel's types"
+)]
+pub(super) struct Arguments {
+    /// Object file, the one that was recorded
+    #[arg(value_name = "OBJ")]
+    object: PathBuf,
+    /// Recording
+    #[arg(value_name = "FILE")]
+    recording: PathBuf,
+    #[command(flatten)]
+    kernel: KernelArguments,
+    /// Engine that runs the programs; may be given several times [default: jit, where there is
+    /// one for this machine]
+    #[arg(long, value_enum)]
+    engine: Vec<Engine>,
+    /// Print the time that a firing takes
+    #[arg(long)]
+    time: bool,
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Object(error) => error.into(),
+            ReplayError::Harness(error) => error.into(),
+            error => Self::bad(error),
+        }
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
+    let object = arguments.kernel.open(&arguments.object)?;
+    let file = arguments.recording.display().to_string();
+    let source = Source::File(arguments.recording.clone());
+    let in_file = |error: ReplayError| match error {
+        ReplayError::Recording(error) => Failure::bad(format!("{file}: {error}")),
+        ReplayError::WrongObject(_) => Failure::bad(format!("{file}: {error}")),
+        error => error.into(),
+    };
+    let replay = Replay::new(&object, source).map_err(in_file)?;
+    let engines: Vec<EngineKind> = match arguments.engine[..] {
+        [] => vec![EngineKind::default()],
+        ref engines => engines.iter().copied().map(EngineKind::from).collect(),
+    };
+    let mut exit = Exit::Fine;
+    for engine in engines {
+        if replay.is_bare() {
+            let bare = replay.run_bare(&object, engine).map_err(in_file)?;
+            exit = exit.max(show_bare(&file, &object, &bare, printer)?);
+            continue;
+        }
+        let start = Instant::now();
+        let report = replay.run(engine).map_err(in_file)?;
+        let elapsed = start.elapsed();
+        printer.show(&ReplayView {
+            recording: &file,
+            object: object.file(),
+            report: &report,
+            elapsed: arguments.time.then_some(elapsed),
+        })?;
+        if !report.is_fine() {
+            exit = exit.max(Exit::No);
+        }
+    }
+    Ok(exit)
+}
+
+/// Shows what came of programs on events on which none had run.
+fn show_bare(
+    file: &str,
+    object: &Object,
+    bare: &Bare,
+    printer: &mut Printer,
+) -> Result<Exit, Failure> {
+    printer.show(&ReplayView {
+        recording: file,
+        object: object.file(),
+        report: &bare.report,
+        elapsed: None,
+    })?;
+    for (event, samples) in &bare.unwanted {
+        let why = format!("no program of {} is for {event}", object.file());
+        if printer.is_json() {
+            printer.row(&json!({ "event": event, "samples": samples, "why": why }))?;
+        } else {
+            printer.text(format!("{samples} events passed over: {why}\n"))?;
+        }
+    }
+    let maps = bare.vm.maps();
+    for map in maps.filter(|map| !map.def().frozen && !map.def().map_type.holds_maps()) {
+        if let Some(contents) = MapContents::new(&map, object.btf(), HistogramRule::default())? {
+            if !printer.is_json() {
+                printer.text("\n")?;
+            }
+            printer.show(&contents)?;
+        }
+    }
+    Ok(if bare.report.is_fine() {
+        Exit::Fine
+    } else {
+        Exit::No
+    })
+}

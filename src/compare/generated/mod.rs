@@ -1,0 +1,246 @@
+//! Programs made up by [`gen`](crate::r#gen), run by the kernel and replayed by all of our
+//! engines.
+//!
+//! Tracepoint programs on `raw_syscalls:sys_enter` are fired by this process itself, with
+//! system calls that no kernel has and with chosen arguments. Each is judged by the kernel
+//! and by us, recorded, and replayed: whatever it took from outside and gave to it, its
+//! return values, its outputs and what its maps hold at the end have to be the same. What
+//! should not be is a [`Finding`], with the [`Recipe`] that makes the program again.
+//!
+//! | file | its one job |
+//! |---|---|
+//! | `batch` | many programs as one object |
+//! | `fire` | system calls that do nothing |
+//! | `record` | a batch in the kernel |
+//! | `verdict` | what a replay says of one program among many |
+//! | `tally` | what came of it |
+//!
+//! What costs is not running the programs: it is making maps, the verifiers, and above all
+//! that the kernel waits for all CPUs when something is detached. So a batch of programs is
+//! attached, fired and detached at once, and one event that nobody hears is kept open, so
+//! that the tracepoint itself is not switched on and off.
+
+mod batch;
+mod fire;
+mod record;
+mod tally;
+mod verdict;
+
+pub use batch::Recipe;
+pub use tally::{Detail, EngineTally, Finding, FindingKind, Tally, Times};
+pub use verdict::Replayed;
+
+use std::time::Instant;
+
+use thiserror::Error;
+
+use self::batch::Batch;
+use self::record::Recorder;
+use super::live::LiveError;
+use super::recording::WriteError;
+use super::replay::{Replay, ReplayError, Word};
+use crate::r#gen;
+use crate::harness::EngineKind;
+use crate::isa::AsmError;
+use crate::kernel::attach::AttachError;
+use crate::kernel::{KernelError, NoVerdict, NoVerdictKind};
+use crate::spec::ProgType;
+use crate::util::Errno;
+
+/// How many programs, and on what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedOptions {
+    /// How many programs are made.
+    pub count: u64,
+    /// The seed of the first; each has the next one.
+    pub seed: u64,
+    /// [`Recipe::size`] of each.
+    pub size: usize,
+    /// The engines that replay.
+    pub engines: Vec<EngineKind>,
+    /// How often each program is fired.
+    pub firings: usize,
+}
+
+impl Default for GeneratedOptions {
+    fn default() -> Self {
+        Self {
+            count: 100,
+            seed: 1,
+            size: Recipe::SIZE,
+            engines: vec![EngineKind::Checked, EngineKind::Interp, EngineKind::Jit],
+            firings: 16,
+        }
+    }
+}
+
+/// Programs that are attached at a time: the kernel has 64 at a tracepoint
+/// (`BPF_TRACE_MAX_PROGS`), and others may have theirs.
+const BATCH: u64 = 48;
+
+/// Why programs could not be compared at all.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GeneratedError {
+    /// The kernel did not judge a program, or made no map.
+    #[error(transparent)]
+    NoVerdict(#[from] NoVerdict),
+    /// A command of `bpf(2)` failed.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// An operation on a map failed.
+    #[error("a map of the recorder: {0}")]
+    Map(Errno),
+    /// A map of the recorder is not there, or holds something else.
+    #[error("a map of the recorder is not there: a mistake in bpflab")]
+    NoMap,
+    /// A program can't be attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// What programs put out can't be read.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// The recording can't be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The recording can't be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The kernel refuses a program of bpflab's own.
+    #[error("a program of bpflab's own: {0}")]
+    Own(String),
+}
+
+impl From<Errno> for GeneratedError {
+    fn from(errno: Errno) -> Self {
+        Self::Map(errno)
+    }
+}
+
+impl From<AsmError> for GeneratedError {
+    fn from(error: AsmError) -> Self {
+        Self::Own(error.to_string())
+    }
+}
+
+impl GeneratedError {
+    /// Whether it would be possible elsewhere: with other rights, or another kernel.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::NoVerdict(none) => none.kind != NoVerdictKind::Map,
+            Self::Attach(error) => error.is_unavailable(),
+            Self::Live(error) => error.is_unavailable(),
+            Self::Kernel(error) => error.errno == Errno::EPERM,
+            Self::Map(errno) => *errno == Errno::EPERM,
+            _ => false,
+        }
+    }
+}
+
+/// Makes programs, runs them in the kernel, and replays them; `progress` hears after each
+/// batch what has come so far.
+///
+/// # Errors
+/// [`GeneratedError`] where nothing can be recorded or replayed.
+pub fn compare_generated(
+    options: &GeneratedOptions,
+    mut progress: impl FnMut(&Tally),
+) -> Result<Tally, GeneratedError> {
+    let start = Instant::now();
+    let recorder = Recorder::new(options.firings)?;
+    let mut tally = Tally::default();
+    let mut done = 0;
+    while done < options.count {
+        let count = (options.count - done).min(BATCH);
+        let seeds = (0..count).map(|more| options.seed.wrapping_add(done + more));
+        let size = options.size;
+        let recipes: Vec<_> = seeds.map(|seed| Recipe { seed, size }).collect();
+        let known = tally.findings.len();
+        compare_batch(&recorder, &recipes, &options.engines, &mut tally)?;
+        for at in known..tally.findings.len() {
+            shrink(&recorder, &mut tally.findings[at])?;
+        }
+        done += count;
+        tally.times.total = start.elapsed();
+        progress(&tally);
+    }
+    Ok(tally)
+}
+
+/// Records and replays the programs of these recipes.
+fn compare_batch(
+    recorder: &Recorder,
+    recipes: &[Recipe],
+    engines: &[EngineKind],
+    tally: &mut Tally,
+) -> Result<(), GeneratedError> {
+    let start = Instant::now();
+    let batch = Batch::of(recipes, r#gen::Options::recorded(ProgType::Tracepoint));
+    tally.made += recipes.len() as u64;
+    tally.times.making += start.elapsed();
+    let Some(recorded) = recorder.record(&batch, tally)? else {
+        return Ok(());
+    };
+    let start = Instant::now();
+    let members: Vec<_> = recorded
+        .members
+        .iter()
+        .filter_map(|member| batch.members.get(*member))
+        .collect();
+    let programs = members.iter().map(|member| member.program.clone());
+    let programs: Vec<_> = programs.collect();
+    let replay = Replay::of_programs(&programs, &batch.maps, recorded.bytes)?;
+    for engine in engines {
+        let report = replay.run(*engine)?;
+        for (program, member) in report.programs.iter().zip(&members) {
+            let replayed = Replayed::of(&report, program, member.recipe);
+            let word = replayed.word();
+            *tally.engine(*engine).verdicts.entry(word).or_default() += 1;
+            let kind = match word {
+                Word::Different => FindingKind::Different(*engine),
+                Word::Incomplete => FindingKind::Incomplete(*engine),
+                _ => continue,
+            };
+            tally.findings.push(Finding {
+                recipe: member.recipe,
+                shrunk: None,
+                kind,
+                detail: Detail::Replayed(Box::new(replayed)),
+            });
+        }
+    }
+    tally.times.replaying += start.elapsed();
+    Ok(())
+}
+
+/// Looks for the least of a program of which the same is found.
+fn shrink(recorder: &Recorder, finding: &mut Finding) -> Result<(), GeneratedError> {
+    let engines = match finding.kind {
+        FindingKind::Different(engine) | FindingKind::Incomplete(engine) => vec![engine],
+        _ => Vec::new(),
+    };
+    let (mut least, mut most) = (0, finding.recipe.size);
+    while least < most {
+        let size = least + (most - least) / 2;
+        let recipe = Recipe {
+            size,
+            ..finding.recipe
+        };
+        let mut tally = Tally::default();
+        compare_batch(recorder, &[recipe], &engines, &mut tally)?;
+        let same = tally
+            .findings
+            .into_iter()
+            .find(|found| found.kind == finding.kind);
+        match same {
+            Some(found) => {
+                most = size;
+                finding.shrunk = Some(recipe);
+                finding.detail = found.detail;
+            }
+            None => least = size + 1,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! A batch in the kernel: judged, loaded in its recorded form, attached, fired, and read
+//! out again.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use super::GeneratedError;
+use super::batch::{Batch, Member, TRACEPOINT};
+use super::fire::Calls;
+use super::tally::{Detail, Finding, FindingKind, Tally};
+use crate::compare::live::{Drain, Outputs, Snapshot};
+use crate::compare::recording::{
+    Cause, CpuTotal, Ended, Header, How, Loss, RecordedMap, RecordedProgram, Summary, When, Writer,
+};
+use crate::instrument::{Plan, RecordMaps, RecordOptions, RecordState};
+use crate::isa::assemble_with;
+use crate::kernel::attach::{AttachPoint, Attachment, attach};
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, possible_cpus};
+use crate::program::Program;
+use crate::spec::{ProgType, UpdateFlags};
+use crate::verifier::{self, verify};
+
+/// Bytes of the ring for firings. A log has some hundred bytes; a batch is fired a few
+/// times and read each time.
+const RING: u32 = 1 << 20;
+/// Bytes of the context of `raw_syscalls:sys_enter`: eight that are hidden, the number of
+/// the call, six arguments.
+const CONTEXT: u32 = 64;
+
+/// Records batches.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    /// Our process, as helpers number it.
+    process: u32,
+    /// How many calls each batch gets.
+    calls: usize,
+}
+
+/// What was recorded of a batch.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    /// Which of its members, by their numbers in the recording.
+    pub members: Vec<usize>,
+    /// The recording.
+    pub bytes: Vec<u8>,
+}
+
+/// The process that calls, as helpers number it: in a container that may be another number
+/// than the system calls have.
+const WHO: &str = "call bpf_get_current_pid_tgid
+    r0 >>= 32
+    exit";
+
+/// A member whose recorded form is loaded.
+struct Ready {
+    member: usize,
+    program: LoadedProgram,
+    point: AttachPoint,
+}
+
+impl Recorder {
+    /// Gets ready to record.
+    ///
+    /// # Errors
+    /// This machine can't.
+    pub(super) fn new(calls: usize) -> Result<Self, GeneratedError> {
+        let mut program = Program::new("who", ProgType::RawTracepoint, Vec::new());
+        program.insns = assemble_with(WHO, &program)?.slots;
+        let maps = LoadedMaps::create(&[], None)?;
+        let process = accepted(&program, &maps)?
+            .test_run(&TestRun::default())?
+            .retval;
+        Ok(Self { process, calls })
+    }
+
+    /// Records a batch; what can't be recorded is counted. None where nothing is left.
+    pub(super) fn record(
+        &self,
+        batch: &Batch,
+        tally: &mut Tally,
+    ) -> Result<Option<Recorded>, GeneratedError> {
+        let added = RecordMaps::add(&batch.maps, RING);
+        let btf = batch
+            .members
+            .first()
+            .and_then(|first| first.program.btf.as_ref());
+        let start = Instant::now();
+        let maps = Arc::new(LoadedMaps::create(&added.maps, btf)?);
+        tally.times.maps += start.elapsed();
+
+        let mut ready = Vec::new();
+        for (index, member) in batch.members.iter().enumerate() {
+            if let Some(program) = self.load(member, ready.len(), &added, &maps, tally)? {
+                ready.push(Ready {
+                    member: index,
+                    point: AttachPoint::of(&member.program)?,
+                    program,
+                });
+            }
+        }
+        if ready.is_empty() {
+            return Ok(None);
+        }
+        let start = Instant::now();
+        let attached = ready.iter().map(|one| attach(&one.program, &one.point));
+        let attached = attached.collect::<Result<Vec<_>, _>>()?;
+        tally.times.attaching += start.elapsed();
+
+        let start = Instant::now();
+        let members: Vec<usize> = ready.iter().map(|one| one.member).collect();
+        let mut writer = Writer::new(Vec::new(), &header(batch, &members))?;
+        Snapshot::read(&maps, &batch.maps).write(&mut writer, When::Before)?;
+        let numbered = (0..).zip(&members).filter_map(|(number, member)| {
+            let member = batch.members.get(*member)?;
+            Some((number, &*member.program))
+        });
+        let mut outputs = Outputs::open(&maps, &added, &batch.maps, numbered, false)?;
+        self.fire(batch, &added, &maps, &mut outputs, &mut writer)?;
+        Snapshot::read(&maps, &batch.maps).write(&mut writer, When::After)?;
+        for loss in outputs.losses()? {
+            writer.loss(&loss)?;
+        }
+        drop(outputs);
+        let summary = summary(&added, &maps, &mut writer)?;
+        tally.firings += writer.totals().firings;
+        let bytes = writer.finish(summary)?;
+        tally.times.firing += start.elapsed();
+
+        let start = Instant::now();
+        detach(attached);
+        drop(ready);
+        drop(maps);
+        tally.times.detaching += start.elapsed();
+        Ok(Some(Recorded { members, bytes }))
+    }
+
+    /// Judges a program, and loads its recorded form.
+    fn load(
+        &self,
+        member: &Member,
+        number: usize,
+        added: &RecordMaps,
+        maps: &LoadedMaps,
+        tally: &mut Tally,
+    ) -> Result<Option<LoadedProgram>, GeneratedError> {
+        let recipe = member.recipe;
+        let find = |tally: &mut Tally, kind, text: String| {
+            tally.findings.push(Finding {
+                recipe,
+                shrunk: None,
+                kind,
+                detail: Detail::Refused(text),
+            });
+        };
+        let start = Instant::now();
+        let ours = verify(&member.program, &verifier::Options::default()).verdict;
+        tally.times.making += start.elapsed();
+        let start = Instant::now();
+        let theirs = load(&member.program, maps, &LoadOptions::default())?.verdict;
+        tally.times.loading += start.elapsed();
+        match (ours.accepted, theirs.accepted) {
+            (true, true) => {}
+            (false, false) => {
+                Tally::count(&mut tally.refused, ours.message);
+                return Ok(None);
+            }
+            (true, false) => {
+                find(tally, FindingKind::OnlyWeAccept, theirs.message);
+                return Ok(None);
+            }
+            (false, true) => {
+                find(tally, FindingKind::OnlyKernelAccepts, ours.message);
+                return Ok(None);
+            }
+        }
+        let options = RecordOptions {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            context_len: CONTEXT,
+            all: false,
+        };
+        let recorded = Plan::new(&member.program).and_then(|plan| plan.record(added, &options));
+        let recorded = match recorded {
+            Ok(recorded) => recorded,
+            Err(unrecordable) => {
+                Tally::count(&mut tally.unrecordable, unrecordable.reason.to_string());
+                return Ok(None);
+            }
+        };
+        let start = Instant::now();
+        let loaded = load(&recorded, maps, &LoadOptions::default())?;
+        tally.times.loading += start.elapsed();
+        match loaded.program {
+            Some(program) => {
+                tally.recorded += 1;
+                Ok(Some(program))
+            }
+            None => {
+                let text = loaded.verdict.message;
+                find(tally, FindingKind::RecordedFormRefused, text);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Fires what is attached, and writes down what comes of it.
+    fn fire(
+        &self,
+        batch: &Batch,
+        added: &RecordMaps,
+        maps: &LoadedMaps,
+        outputs: &mut Outputs,
+        writer: &mut Writer<Vec<u8>>,
+    ) -> Result<(), GeneratedError> {
+        let seed = batch.members.first().map_or(0, |first| first.recipe.seed);
+        let mut calls = Calls::new(seed, self.calls);
+        let targets = maps.map(added.targets).ok_or(GeneratedError::NoMap)?;
+        let key = self.process.to_ne_bytes();
+        let mut value = vec![0; targets.value_size()];
+        if let Some(first) = value.first_mut() {
+            *first = 1;
+        }
+        targets.update(&key, &value, UpdateFlags::empty())?;
+        for _ in 0..self.calls {
+            calls.make();
+            outputs.drain(writer)?;
+        }
+        // This call is the last one that is seen.
+        targets.delete(&key)?;
+        outputs.drain(writer)?;
+        Ok(())
+    }
+}
+
+/// Detaches all at once: each waits until no CPU can be in its program any more, and they
+/// can wait together.
+fn detach(attached: Vec<Attachment>) {
+    thread::scope(|scope| {
+        for attachment in attached {
+            scope.spawn(move || drop(attachment));
+        }
+    });
+}
+
+/// What the recording of a batch says of itself.
+fn header(batch: &Batch, members: &[usize]) -> Header {
+    let programs = (0..).zip(members).filter_map(|(number, member)| {
+        let program = &batch.members.get(*member)?.program;
+        let how = How::Instrumented;
+        Some(RecordedProgram::new(
+            number, program, TRACEPOINT, CONTEXT, how,
+        ))
+    });
+    let maps = (0..).zip(&*batch.maps);
+    Header {
+        bpflab: env!("CARGO_PKG_VERSION").to_owned(),
+        possible_cpus: possible_cpus(),
+        programs: programs.collect(),
+        maps: maps
+            .map(|(number, def)| RecordedMap::new(number, def))
+            .collect(),
+        ..Header::default()
+    }
+}
+
+/// What the kernel counted; what it lost is written down.
+fn summary(
+    added: &RecordMaps,
+    maps: &LoadedMaps,
+    writer: &mut Writer<Vec<u8>>,
+) -> Result<Summary, GeneratedError> {
+    let states = maps
+        .lookup(added.state, &0u32.to_ne_bytes())?
+        .unwrap_or_default();
+    let len = states.len() / (possible_cpus() as usize).max(1);
+    let mut cpus = Vec::new();
+    for (cpu, state) in (0..).zip(states.chunks(len.max(1))) {
+        let state = RecordState::parse(state).map_err(|_| GeneratedError::NoMap)?;
+        for (cause, count) in [
+            (Cause::RingFull, state.lost),
+            (Cause::TooDeep, state.skipped),
+        ] {
+            writer.loss(&Loss {
+                cause,
+                cpu: Some(cpu),
+                of: None,
+                count,
+            })?;
+        }
+        cpus.push(CpuTotal {
+            cpu,
+            sequence: state.begun,
+        });
+    }
+    Ok(Summary {
+        ended: Ended::Exited { code: 0 },
+        cpus,
+        ..Summary::default()
+    })
+}
+
+/// Loads a program of ours.
+fn accepted(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, GeneratedError> {
+    let loaded = load(program, maps, &LoadOptions::default())?;
+    let message = loaded.verdict.message;
+    loaded.program.ok_or(GeneratedError::Own(message))
+}

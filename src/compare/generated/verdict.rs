@@ -1,0 +1,45 @@
+//! What a replay of a batch says of one of its programs: of itself, of its maps, and of
+//! what it put out.
+
+use super::batch::{Recipe, belongs_to};
+use crate::compare::replay::{MapReport, OutputReport, ProgramReport, Report, Word};
+
+/// What is said of one program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// Of the program itself.
+    pub program: ProgramReport,
+    /// Of its maps, those that are not equal.
+    pub maps: Vec<MapReport>,
+    /// Of what it put out, where that is not equal.
+    pub outputs: Vec<OutputReport>,
+}
+
+impl Replayed {
+    /// What a report says of a program, which was made by this recipe.
+    pub(super) fn of(report: &Report, program: &ProgramReport, recipe: Recipe) -> Self {
+        let is_own = |name: &str, word: Word| word != Word::Equal && belongs_to(name, recipe);
+        let maps = report.maps.iter();
+        let outputs = report.outputs.iter();
+        Self {
+            program: program.clone(),
+            maps: maps
+                .filter(|map| is_own(&map.name, map.verdict.word()))
+                .cloned()
+                .collect(),
+            outputs: outputs
+                .filter(|output| is_own(&output.name, output.verdict.word()))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    /// The worst of all.
+    #[must_use]
+    pub fn word(&self) -> Word {
+        let maps = self.maps.iter().map(|map| map.verdict.word());
+        let outputs = self.outputs.iter().map(|output| output.verdict.word());
+        let others = maps.chain(outputs).max().unwrap_or(Word::Nothing);
+        self.program.verdict.word().max(others)
+    }
+}

@@ -1,0 +1,162 @@
+//! A file that is written to from another thread.
+//!
+//! A disk that is busy lets a writer wait, now and then for longer than the kernel's ring
+//! has room for. So what empties the ring hands its blocks over and goes on.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Bytes that are handed over at once.
+const PIECE: usize = 1 << 20;
+/// Pieces that may wait: with more, the recording waits after all.
+const PIECES: usize = 256;
+
+/// The end that is written to. What is written must be [finished](Self::finish).
+#[derive(Debug)]
+pub(super) struct Background<'s, W> {
+    bytes: u64,
+    piece: Vec<u8>,
+    pieces: SyncSender<Piece>,
+    /// Pieces that are written, to be filled again.
+    empty: Receiver<Vec<u8>>,
+    thread: ScopedJoinHandle<'s, io::Result<W>>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Bytes(Vec<u8>),
+    Flush,
+}
+
+impl<'s, W: Write + Send + 's> Background<'s, W> {
+    /// Hands over to `to` in a thread of its own.
+    pub fn new<'e>(scope: &'s Scope<'s, 'e>, mut to: W) -> Self {
+        let (pieces, filled) = sync_channel(PIECES);
+        let (back, empty) = sync_channel(PIECES);
+        let thread = scope.spawn(move || {
+            for piece in filled {
+                match piece {
+                    Piece::Bytes(mut bytes) => {
+                        to.write_all(&bytes)?;
+                        bytes.clear();
+                        // Nobody may want it any more.
+                        let _ = back.try_send(bytes);
+                    }
+                    Piece::Flush => to.flush()?,
+                }
+            }
+            to.flush()?;
+            Ok(to)
+        });
+        Self {
+            bytes: 0,
+            piece: Vec::with_capacity(PIECE),
+            pieces,
+            empty,
+            thread,
+        }
+    }
+
+    /// How many bytes it was given.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Waits until all is written.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn finish(mut self) -> io::Result<W> {
+        // The thread's own answer says why it is gone.
+        let _ = self.hand_over();
+        drop(self.pieces);
+        match self.thread.join() {
+            Ok(written) => written,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let next = self.empty.try_recv();
+        let next = next.unwrap_or_else(|_| Vec::with_capacity(PIECE));
+        let full = std::mem::replace(&mut self.piece, next);
+        self.send(Piece::Bytes(full))
+    }
+
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        self.pieces.send(piece).map_err(|_| {
+            // `finish` tells what it was.
+            io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "the file could not be written to",
+            )
+        })
+    }
+}
+
+impl<'s, W: Write + Send + 's> Write for Background<'s, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        self.bytes += bytes.len() as u64;
+        if self.piece.len() >= PIECE {
+            self.hand_over()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Hands over what there is; that it is in the file is not waited for.
+    fn flush(&mut self) -> io::Result<()> {
+        self.hand_over()?;
+        self.send(Piece::Flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::scope;
+
+    #[test]
+    fn all_arrives_in_order() {
+        let bytes: Vec<u8> = (0..5 * PIECE / 2).map(|n| n.to_le_bytes()[1]).collect();
+        let written = scope(|scope| {
+            let mut file = Background::new(scope, Vec::new());
+            for chunk in bytes.chunks(100_003) {
+                file.write_all(chunk).unwrap();
+            }
+            file.flush().unwrap();
+            assert_eq!(file.bytes(), bytes.len() as u64);
+            file.finish().unwrap()
+        });
+        assert!(written == bytes);
+    }
+
+    /// Takes nothing.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::from_raw_os_error(28))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_of() {
+        let error = scope(|scope| {
+            let mut file = Background::new(scope, Full);
+            let piece = vec![0; PIECE];
+            // The first piece that is refused ends the thread, and then the writing.
+            while file.write_all(&piece).is_ok() {}
+            file.finish().err()
+        });
+        assert_eq!(error.and_then(|e| e.raw_os_error()), Some(28));
+    }
+}

@@ -1,0 +1,98 @@
+//! Emptying what the kernel fills, as long as something is recorded.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::error::LiveError;
+use crate::compare::recording::{WriteError, Writer};
+
+/// Something that the kernel fills and that is to be emptied into a recording.
+pub(in crate::compare) trait Drain: Send {
+    /// Writes what is there; how many pieces that was.
+    fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError>;
+
+    /// Lets nothing more be filled, where nobody else does.
+    fn switch_off(&mut self) -> Result<(), LiveError> {
+        Ok(())
+    }
+}
+
+/// How long the consumer sleeps when there was something, and at most when there has been
+/// nothing for a while. Waking up for each piece would cost the programs that make them
+/// more than the recording itself; within a millisecond little comes together.
+const NAP: Duration = Duration::from_millis(1);
+const SLEEP: Duration = Duration::from_millis(16);
+
+/// How old what waits in memory may become: so much is lost if the recorder is killed.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Empties until `ended` is set and nothing is left.
+pub(super) fn consume<W: Write>(
+    drain: &mut impl Drain,
+    writer: &mut Writer<W>,
+    ended: &AtomicBool,
+) -> Result<(), LiveError> {
+    let mut pause = NAP;
+    let mut flushed = Instant::now();
+    loop {
+        if ended.load(Ordering::Acquire) {
+            drain.switch_off()?;
+            drain.drain(writer)?;
+            return Ok(());
+        }
+        let taken = drain.drain(writer)?;
+        if flushed.elapsed() >= FLUSH {
+            writer.flush()?;
+            flushed = Instant::now();
+        }
+        pause = match taken {
+            0 => (pause * 2).min(SLEEP),
+            _ => NAP,
+        };
+        sleep(pause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::recording::{Header, Part, Recording, Summary};
+    use std::sync::atomic::AtomicU32;
+
+    /// Gives a record now and then, and the last one when it is over.
+    struct Source<'a> {
+        ended: &'a AtomicBool,
+        given: &'a AtomicU32,
+    }
+
+    impl Drain for Source<'_> {
+        fn drain<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<usize, WriteError> {
+            let count = self.given.fetch_add(1, Ordering::Relaxed);
+            if count == 3 {
+                // What comes between the question and the answer must not be lost.
+                self.ended.store(true, Ordering::Release);
+            }
+            writer.firing(&count.to_le_bytes())?;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn what_comes_last_is_taken() {
+        let (ended, given) = (AtomicBool::new(false), AtomicU32::new(0));
+        let mut source = Source {
+            ended: &ended,
+            given: &given,
+        };
+        let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
+        consume(&mut source, &mut writer, &ended).unwrap();
+        let file = writer.finish(Summary::default()).unwrap();
+        let mut recording = Recording::new(&file[..]).unwrap();
+        let Some(Part::Firings(firings)) = recording.next_part().unwrap() else {
+            panic!("firings first");
+        };
+        assert_eq!(firings.count(), 5);
+    }
+}

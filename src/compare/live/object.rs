@@ -1,0 +1,277 @@
+//! A session about the programs of an object.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use super::error::LiveError;
+use super::follow::{Follow, Tree, births};
+use super::options::LiveOptions;
+use super::outputs::Outputs;
+use super::programs::{Programs, chosen};
+use super::session::{Begun, Counted, Subject, record};
+use super::snapshot::Snapshot;
+use super::summary::{ProgramSummary, Summary};
+use crate::compare::recording::{Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, Resource};
+use crate::instrument::{RecordMaps, RecordState};
+use crate::kernel::{Availability, LoadedMaps, possible_cpus};
+use crate::object::Object;
+use crate::program::MapDef;
+use crate::util::{Errno, MapId};
+
+/// The programs of an object in the kernel, to be attached while a command runs.
+///
+/// ```no_run
+/// use std::process::Command;
+/// use bpflab::Object;
+/// use bpflab::compare::live::{Live, LiveOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+/// let mut live = Live::start(&object, &LiveOptions::default())?;
+/// let mut recording = Vec::new();
+/// let summary = live.run(Command::new("echo").arg("hello"), &mut recording)?;
+/// assert_eq!((summary.recorded(), summary.lost()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Live {
+    options: LiveOptions,
+    file: String,
+    maps: Arc<LoadedMaps>,
+    record: RecordMaps,
+    /// How many of the maps are the object's own.
+    own: usize,
+    tree: Tree,
+    programs: Programs,
+    follow: Option<Follow>,
+    /// Children for which there was no room among those that are followed.
+    unfollowed: u64,
+    /// The file that the command runs: where user-space probes go whose own file isn't
+    /// there.
+    binary: Option<PathBuf>,
+}
+
+impl Live {
+    /// Makes an object's maps and loads its programs, each in its recorded form where it
+    /// has one. Nothing runs yet.
+    ///
+    /// # Errors
+    /// [`LiveError::is_unavailable`] without the rights for it; a program that the kernel
+    /// rejects.
+    pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
+        let kernel = Availability::probe();
+        if !kernel.usable() {
+            return Err(LiveError::Unavailable(kernel.missing().join("; ")));
+        }
+        let buffer = options.buffer()?;
+        let programs = chosen(object, options)?;
+        // An object's programs share its maps.
+        let own = programs.first().map(|program| program.maps.clone());
+        let own = own.unwrap_or_default();
+        let mut record = RecordMaps::add(&own, buffer);
+        let born = MapId::from_index(record.maps.len());
+        record.maps = record.maps.iter().cloned().chain([births()]).collect();
+        let maps = LoadedMaps::create(&record.maps, object.btf())?;
+        let programs = Programs::load(programs, &maps, &record, options)?;
+        Ok(Self {
+            options: options.clone(),
+            file: object.file().to_owned(),
+            maps: Arc::new(maps),
+            own: own.len(),
+            tree: Tree {
+                maps: record.maps.clone(),
+                targets: record.targets,
+                births: born,
+            },
+            record,
+            programs,
+            follow: None,
+            unfollowed: 0,
+            binary: None,
+        })
+    }
+
+    /// Runs a command, with the programs attached from before its first instruction to its
+    /// end, and writes what happened to `sink`. It ends earlier as the
+    /// [options](LiveOptions) say; the command then gets a `SIGTERM`.
+    ///
+    /// Maps are not emptied between two runs.
+    ///
+    /// # Errors
+    /// The command can't be started, a program not be attached, the recording not be
+    /// written. What was recorded until then is in `sink`.
+    pub fn run(
+        &mut self,
+        command: &mut Command,
+        sink: impl Write + Send,
+    ) -> Result<Summary, LiveError> {
+        self.binary = find_binary(command);
+        let options = self.options.clone();
+        record(self, Some(command), &options, sink)
+    }
+
+    /// Records without a command: a process that runs already
+    /// ([`LiveOptions::pid`]), or everything ([`LiveOptions::all`]), until the
+    /// [duration](LiveOptions::duration) is over or [somebody](LiveOptions::stop) says so.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), and when it would never end or nobody is watched.
+    pub fn watch(&mut self, sink: impl Write + Send) -> Result<Summary, LiveError> {
+        let options = self.options.clone();
+        options.can_watch()?;
+        record(self, None, &options, sink)
+    }
+
+    /// The object's own maps.
+    fn own(&self) -> &[MapDef] {
+        self.record.maps.get(..self.own).unwrap_or_default()
+    }
+
+    /// What each CPU says of its firings.
+    fn states(&self) -> Result<Vec<RecordState>, LiveError> {
+        let value = self.maps.lookup(self.record.state, &0u32.to_ne_bytes())?;
+        let value = value.ok_or(LiveError::system("reading the recorder's state")(
+            Errno::ENOENT,
+        ))?;
+        let cpus = usize::try_from(possible_cpus()).unwrap_or(0).max(1);
+        let each = value.len() / cpus;
+        let states = value.chunks_exact(each.max(1)).map(RecordState::parse);
+        let states = states.collect::<Result<Vec<_>, _>>();
+        states.map_err(|_| LiveError::system("reading the recorder's state")(Errno::EINVAL))
+    }
+}
+
+impl Subject for Live {
+    type Drain = Outputs;
+
+    fn expect_child(&mut self) -> Result<(), LiveError> {
+        if self.options.all {
+            return Ok(());
+        }
+        let follow = Follow::start(self.tree.clone(), &self.maps)?;
+        follow.expect(&self.maps)?;
+        self.follow = Some(follow);
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        child: Option<u32>,
+        header: &mut Header,
+    ) -> Result<Begun<Outputs>, LiveError> {
+        let before = Snapshot::read(&self.maps, self.own());
+        let programs = self
+            .programs
+            .watched
+            .iter()
+            .map(|one| (one.number, &one.program));
+        let drain = Outputs::open(
+            &self.maps,
+            &self.record,
+            self.own(),
+            programs,
+            self.options.all,
+        )?;
+        match (child, &self.follow) {
+            (Some(_), Some(follow)) => drop(follow.adopt(&self.maps)?),
+            (None, None) if !self.options.all => {
+                let follow = Follow::start(self.tree.clone(), &self.maps)?;
+                if let Some(pid) = self.options.pid {
+                    follow.add_tree(&self.maps, pid)?;
+                }
+                self.follow = Some(follow);
+            }
+            _ => {}
+        }
+        self.programs
+            .attach(&self.options, self.binary.as_deref())?;
+        header.programs = self
+            .programs
+            .watched
+            .iter()
+            .map(|one| one.described())
+            .collect();
+        let maps = (0..).zip(self.own());
+        header.maps = maps
+            .map(|(number, map)| RecordedMap::new(number, map))
+            .collect();
+        let bytes = std::fs::read(&self.file).unwrap_or_default();
+        header.object = Some(ObjectInfo::new(&self.file, &bytes));
+        let file = (Resource::OBJECT, bytes);
+        Ok(Begun {
+            drain,
+            before,
+            resources: [file]
+                .into_iter()
+                .filter(|(_, bytes)| !bytes.is_empty())
+                .collect(),
+        })
+    }
+
+    fn end(&mut self) -> Result<(), LiveError> {
+        let detached = self.programs.detach();
+        // Last, so that no process is forgotten that has still something to say.
+        if let Some(follow) = self.follow.take() {
+            self.unfollowed = follow.missed(&self.maps)?;
+        }
+        detached
+    }
+
+    fn count(&mut self, drain: Outputs, summary: &mut Summary) -> Result<Counted, LiveError> {
+        let mut losses = drain.losses()?;
+        let mut cpus = Vec::new();
+        for (cpu, state) in (0..).zip(self.states()?) {
+            for (cause, count) in [
+                (Cause::RingFull, state.lost),
+                (Cause::TooDeep, state.skipped),
+            ] {
+                losses.push(Loss {
+                    cause,
+                    cpu: Some(cpu),
+                    of: None,
+                    count,
+                });
+            }
+            cpus.push(CpuTotal {
+                cpu,
+                sequence: state.begun,
+            });
+        }
+        losses.retain(|loss| loss.count > 0);
+        summary.losses = losses;
+        summary.unfollowed = self.unfollowed;
+        let ring = self.record.maps.get(self.record.ring.index());
+        summary.buffer_bytes = ring.map_or(0, |ring| ring.max_entries.into());
+        summary.left_out.clone_from(&self.programs.left_out);
+        let watched = self.programs.watched.iter();
+        summary.programs = watched
+            .map(|one| ProgramSummary {
+                number: one.number,
+                name: one.program.name.clone(),
+                section: one.program.section.clone(),
+                attach: one.place(),
+                how: one.how.clone(),
+                firings: drain.count(one.number).firings,
+                missed: one.missed,
+            })
+            .collect();
+        Ok(Counted {
+            after: Snapshot::read(&self.maps, self.own()),
+            cpus,
+        })
+    }
+}
+
+/// The file that a command runs, found as the shell finds it.
+fn find_binary(command: &Command) -> Option<PathBuf> {
+    let program = Path::new(command.get_program());
+    if program.components().count() > 1 {
+        return program.canonicalize().ok();
+    }
+    let folders = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
+    files.find(|file| file.is_file())?.canonicalize().ok()
+}

@@ -1,0 +1,323 @@
+//! The programs of an object on their way into the kernel: rewritten where that can be
+//! done, as they are where not, and kept to those whom the recording is about.
+
+use std::path::Path;
+
+use super::context::context_len;
+use super::error::LiveError;
+use super::filter;
+use super::options::LiveOptions;
+use crate::compare::recording::{How, RecordedProgram};
+use crate::instrument::{Plan, RecordMaps, RecordOptions};
+use crate::kernel::attach::{AttachPoint, Attachment, Place, attach};
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, NoVerdictKind, load};
+use crate::object::Object;
+use crate::program::{Initial, MapDef, Program};
+
+/// A program in the kernel.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// Its number in firings.
+    pub number: u32,
+    /// As the object has it.
+    pub program: Program,
+    /// Bytes of its context that are recorded.
+    pub context_len: u32,
+    /// How it is recorded.
+    pub how: How,
+    /// Where it is to be attached; a program that only tail calls lead to is not.
+    point: Option<AttachPoint>,
+    /// That it is attached.
+    attached: Option<Attachment>,
+    /// How often the kernel did not run it, known when it is detached.
+    pub missed: u64,
+    loaded: LoadedProgram,
+}
+
+/// A program that is not recorded at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name.
+    pub program: String,
+    /// Why: it has no attach point, or none that this kernel has.
+    pub why: String,
+    /// Whether another machine, or other rights, would do.
+    pub unavailable: bool,
+}
+
+/// All programs of a session.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    pub watched: Vec<Watched>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The programs that are to be recorded, taken out of the object.
+pub(super) fn chosen(object: &Object, options: &LiveOptions) -> Result<Vec<Program>, LiveError> {
+    let programs = if options.programs.is_empty() {
+        object.programs().collect::<Result<Vec<_>, _>>()?
+    } else {
+        let named = options.programs.iter().map(|name| object.program(name));
+        named.collect::<Result<Vec<_>, _>>()?
+    };
+    if programs.is_empty() {
+        let file = object.file();
+        return Err(LiveError::Nothing(format!(
+            "{file} has no program that is loaded"
+        )));
+    }
+    Ok(programs)
+}
+
+impl Programs {
+    /// Loads programs with these maps. One that this kernel doesn't know is left out,
+    /// unless it was asked for by name.
+    pub fn load(
+        programs: Vec<Program>,
+        maps: &LoadedMaps,
+        record: &RecordMaps,
+        options: &LiveOptions,
+    ) -> Result<Self, LiveError> {
+        let loader = Loader {
+            maps,
+            record,
+            options,
+        };
+        let mut loaded = Self::default();
+        for (number, program) in (0..).zip(programs) {
+            let name = program.name.clone();
+            match loader.load(number, program) {
+                Ok(watched) => loaded.watched.push(watched),
+                Err(error) => loaded.leave_out(name, error, options)?,
+            }
+        }
+        for watched in &loaded.watched {
+            maps.set_program(&record.maps, &watched.loaded)?;
+        }
+        loaded.or_nothing(|watched| watched.point.is_some())
+    }
+
+    /// Attaches all that has a place. One whose place is missing here is left out, unless
+    /// it was asked for by name. Probes in files that are not there go to `binary`.
+    pub fn attach(
+        &mut self,
+        options: &LiveOptions,
+        binary: Option<&Path>,
+    ) -> Result<(), LiveError> {
+        for mut watched in std::mem::take(&mut self.watched) {
+            match watched.attach(binary) {
+                Ok(()) => self.watched.push(watched),
+                Err(error) => self.leave_out(watched.program.name, error, options)?,
+            }
+        }
+        *self = std::mem::take(self).or_nothing(|watched| watched.attached.is_some())?;
+        Ok(())
+    }
+
+    /// Detaches all of them, and notes what the kernel says of each.
+    pub fn detach(&mut self) -> Result<(), LiveError> {
+        let mut told = Ok(());
+        for watched in &mut self.watched {
+            if let Some(attached) = watched.attached.take() {
+                match attached.missed() {
+                    Ok(missed) => watched.missed = missed,
+                    Err(error) => told = Err(error.into()),
+                }
+            }
+        }
+        told
+    }
+
+    fn leave_out(
+        &mut self,
+        program: String,
+        error: LiveError,
+        options: &LiveOptions,
+    ) -> Result<(), LiveError> {
+        let unavailable = match &error {
+            // Rights are missing for the others, too.
+            LiveError::NoVerdict(none) => none.kind == NoVerdictKind::Feature,
+            LiveError::Attach { error, .. } => error.is_unavailable(),
+            _ => false,
+        };
+        let nowhere = matches!(error, LiveError::Nothing(_));
+        if !options.programs.is_empty() || !(unavailable || nowhere) {
+            return Err(error);
+        }
+        self.left_out.push(LeftOut {
+            why: match error {
+                LiveError::Nothing(why) => why,
+                error => error.to_string(),
+            },
+            program,
+            unavailable,
+        });
+        Ok(())
+    }
+
+    /// An error when no program is what is wanted, with all that is in the way.
+    fn or_nothing(self, wanted: impl Fn(&Watched) -> bool) -> Result<Self, LiveError> {
+        if self.watched.iter().any(wanted) {
+            return Ok(self);
+        }
+        let why: Vec<_> = self.left_out.iter().map(LeftOut::to_string).collect();
+        let why = why.join("; ");
+        Err(match self.left_out.iter().any(|left| left.unavailable) {
+            true => LiveError::Unavailable(why),
+            false => LiveError::Nothing(why),
+        })
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.program, self.why)
+    }
+}
+
+impl Watched {
+    fn attach(&mut self, binary: Option<&Path>) -> Result<(), LiveError> {
+        let Some(point) = &mut self.point else {
+            return Ok(());
+        };
+        if let (Some(binary), Place::User { path, .. } | Place::Usdt { path, .. }) =
+            (binary, point.place())
+            && !path.exists()
+        {
+            *point = point.clone().with_path(binary);
+        }
+        let attached = attach(&self.loaded, point).map_err(|error| LiveError::Attach {
+            program: self.program.name.clone(),
+            error,
+        })?;
+        self.attached = Some(attached);
+        Ok(())
+    }
+
+    /// Where it is attached, in words.
+    pub fn place(&self) -> String {
+        self.point
+            .as_ref()
+            .map(AttachPoint::to_string)
+            .unwrap_or_default()
+    }
+
+    /// What a recording says of it.
+    pub fn described(&self) -> RecordedProgram {
+        let how = self.how.clone();
+        RecordedProgram::new(
+            self.number,
+            &self.program,
+            self.place(),
+            self.context_len,
+            how,
+        )
+    }
+}
+
+/// What programs are loaded with.
+struct Loader<'a> {
+    maps: &'a LoadedMaps,
+    record: &'a RecordMaps,
+    options: &'a LiveOptions,
+}
+
+impl Loader<'_> {
+    fn load(&self, number: u32, program: Program) -> Result<Watched, LiveError> {
+        let point = AttachPoint::of(&program);
+        let is_jumped_to = is_jumped_to(&self.record.maps, &program.name);
+        let point = match point {
+            Ok(point) => Some(self.with_options(point)),
+            Err(_) if is_jumped_to => None,
+            Err(error) if error.is_unavailable() => {
+                let program = program.name;
+                return Err(LiveError::Attach { program, error });
+            }
+            Err(error) => return Err(LiveError::Nothing(error.to_string())),
+        };
+        let context_len = context_len(&program);
+        let (loaded, how) = match self.recorded(number, &program, context_len) {
+            _ if point.is_none() => {
+                // Whoever jumps to it is kept to the targets already.
+                let why = "only tail calls lead to it".to_owned();
+                (self.accepted(&program)?, How::OutputsOnly { why })
+            }
+            Ok(loaded) => (loaded, How::Instrumented),
+            Err(why) => (self.as_it_is(&program)?, How::OutputsOnly { why }),
+        };
+        Ok(Watched {
+            number,
+            context_len,
+            how,
+            point,
+            attached: None,
+            missed: 0,
+            loaded,
+            program,
+        })
+    }
+
+    /// The recorded form, or why there is none.
+    fn recorded(
+        &self,
+        number: u32,
+        program: &Program,
+        context_len: u32,
+    ) -> Result<LoadedProgram, String> {
+        let options = RecordOptions {
+            number,
+            context_len,
+            all: self.options.all,
+        };
+        let plan = Plan::new(program).map_err(|error| error.to_string())?;
+        let recorded = plan.record(self.record, &options);
+        let recorded = recorded.map_err(|error| error.to_string())?;
+        self.judged(&recorded)
+            .map_err(|none| none.to_string())?
+            .map_err(|message| format!("the kernel rejects its recorded form: {message}"))
+    }
+
+    /// The program itself, kept to the targets.
+    fn as_it_is(&self, program: &Program) -> Result<LoadedProgram, LiveError> {
+        let mut whole = program.clone();
+        whole.maps = self.record.maps.clone();
+        if self.options.all {
+            return self.accepted(&whole);
+        }
+        let filtered = filter::only_for(whole, self.record.targets)?;
+        self.judged(&filtered)?.or_else(|message| {
+            // Whether it is the program or what stands in front of it.
+            self.accepted(program)?;
+            Err(LiveError::Nothing(format!(
+                "it can't be kept to the command's processes ({message}); --all runs it for \
+                 everybody"
+            )))
+        })
+    }
+
+    fn accepted(&self, program: &Program) -> Result<LoadedProgram, LiveError> {
+        self.judged(program)?.map_err(|message| LiveError::Refused {
+            program: program.name.clone(),
+            message,
+        })
+    }
+
+    /// The program, or the verifier's line.
+    fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
+        let loaded = load(program, self.maps, &LoadOptions::default())?;
+        Ok(loaded.program.ok_or(loaded.verdict.message))
+    }
+
+    fn with_options(&self, point: AttachPoint) -> AttachPoint {
+        match self.options.frequency {
+            Some(frequency) => point.with_frequency(frequency),
+            None => point,
+        }
+    }
+}
+
+/// Whether a program stands in a prog array from the start.
+fn is_jumped_to(maps: &[MapDef], program: &str) -> bool {
+    let mut entries = maps.iter().flat_map(|def| &def.initial);
+    entries.any(|entry| matches!(entry, Initial::Program { name, .. } if name == program))
+}

@@ -1,0 +1,110 @@
+//! What came of a session, for people and scripts.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use super::programs::LeftOut;
+use crate::compare::recording::{self, Ended, How, Loss, Totals};
+
+/// What came of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// Why it ended.
+    pub ended: Ended,
+    /// How the command ended; none where there was no command.
+    pub status: Option<ExitStatus>,
+    /// From the command's start to the last program's detaching.
+    pub duration: Duration,
+    /// Whether everybody's events were recorded.
+    pub all: bool,
+    /// The programs that ran.
+    pub programs: Vec<ProgramSummary>,
+    /// Those that did not.
+    pub left_out: Vec<LeftOut>,
+    /// The bare events.
+    pub events: Vec<EventSummary>,
+    /// What is in the recording.
+    pub totals: Totals,
+    /// What is not, by cause; runs that the kernel skipped are with their
+    /// [programs](ProgramSummary::missed).
+    pub losses: Vec<Loss>,
+    /// Child processes that were not followed, since there were too many at a time.
+    pub unfollowed: u64,
+    /// Bytes of the recording.
+    pub file_bytes: u64,
+    /// Bytes of memory between kernel and recorder.
+    pub buffer_bytes: u64,
+}
+
+/// A program that ran.
+#[derive(Debug, Clone)]
+pub struct ProgramSummary {
+    /// Its number in firings.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Its section.
+    pub section: String,
+    /// Where it was attached, in words.
+    pub attach: String,
+    /// How it was recorded, or why not.
+    pub how: How,
+    /// Its firings in the recording.
+    pub firings: u64,
+    /// How often the kernel did not run it, as the CPU was in another program.
+    pub missed: u64,
+}
+
+/// A bare event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventSummary {
+    /// `group/name`.
+    pub name: String,
+    /// Its samples in the recording.
+    pub samples: u64,
+    /// Those that found no room.
+    pub lost: u64,
+}
+
+impl Summary {
+    /// Firings and samples in the recording.
+    #[must_use]
+    pub const fn recorded(&self) -> u64 {
+        self.totals.firings + self.totals.samples
+    }
+
+    /// Firings, samples and outputs that are not in the recording and should be, and
+    /// processes that were not followed.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.losses.iter().map(|loss| loss.count).sum::<u64>() + self.unfollowed
+    }
+
+    /// Firings and samples in a second.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        let seconds = self.duration.as_secs_f64();
+        if seconds > 0.0 {
+            #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+            let recorded = self.recorded() as f64;
+            recorded / seconds
+        } else {
+            0.0
+        }
+    }
+
+    /// What stands at the end of the recording.
+    pub(super) fn end(&self, cpus: Vec<recording::CpuTotal>) -> recording::Summary {
+        let programs = self.programs.iter().map(|program| recording::ProgramTotal {
+            program: program.number,
+            firings: None,
+            missed: program.missed,
+        });
+        recording::Summary {
+            ended: self.ended,
+            duration: u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX),
+            programs: programs.collect(),
+            cpus,
+        }
+    }
+}

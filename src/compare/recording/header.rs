@@ -1,0 +1,241 @@
+//! What a recording says of itself before anything has happened: which kernel, which
+//! machine, which command, and what the numbers in its items stand for.
+//!
+//! It is JSON in the file: keys may be added by later versions, and one that is not there
+//! has its default.
+
+use serde::{Deserialize, Serialize};
+
+use super::checksum::{checksum, program_checksum};
+use crate::program::{MapDef, Program};
+
+/// The first block of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    /// Version of the bpflab that wrote it: `0.1.0`.
+    pub bpflab: String,
+    /// The kernel it happened in.
+    pub kernel: KernelInfo,
+    /// How many CPUs there can be (`/sys/devices/system/cpu/possible`): so many values
+    /// has an entry of a per-CPU map.
+    pub possible_cpus: u32,
+    /// When it began.
+    pub start: Start,
+    /// The command and its arguments; empty where there was none.
+    pub command: Vec<String>,
+    /// Whose firings were recorded.
+    pub filter: Filter,
+    /// The object that was loaded; none for bare events.
+    pub object: Option<ObjectInfo>,
+    /// Its programs, by their numbers.
+    pub programs: Vec<RecordedProgram>,
+    /// Its maps, by their numbers in instructions.
+    pub maps: Vec<RecordedMap>,
+    /// The bare events, by their numbers.
+    pub events: Vec<RecordedEvent>,
+}
+
+/// The kernel that a recording was made in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelInfo {
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// As `uname -v` prints it.
+    pub version: String,
+    /// As `uname -m` prints it: `x86_64`, `aarch64`.
+    pub machine: String,
+}
+
+/// When recording began, on each of the kernel's clocks at the same moment, in
+/// nanoseconds: a firing's time plus the difference of two of them is its time on another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Start {
+    /// Since 1970 (`CLOCK_REALTIME`).
+    pub realtime: u64,
+    /// `CLOCK_MONOTONIC`, which `bpf_ktime_get_ns` reads.
+    pub monotonic: u64,
+    /// `CLOCK_BOOTTIME`.
+    pub boottime: u64,
+}
+
+/// Whose firings were recorded. For all others, programs did nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Filter {
+    /// Everyone's.
+    All,
+    /// Those of the command and all processes that it started.
+    PidTree {
+        /// Process id of the command, as the recorder saw it.
+        root: u32,
+    },
+    /// A way that this version does not know, or none was said.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// The object that was loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectInfo {
+    /// Path or name, as it was given.
+    pub name: String,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// CRC-32 of the file.
+    pub checksum: u32,
+}
+
+impl ObjectInfo {
+    /// That of an object file with these bytes.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bytes: &[u8]) -> Self {
+        Self {
+            name: name.into(),
+            bytes: bytes.len() as u64,
+            checksum: checksum(bytes),
+        }
+    }
+}
+
+/// A program of the object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedProgram {
+    /// Its number in firings.
+    pub number: u32,
+    /// Name of the C function.
+    pub name: String,
+    /// The ELF section it stands in.
+    pub section: String,
+    /// Program type, by libbpf's name: `tracepoint`.
+    pub prog_type: String,
+    /// Where it was attached, in words.
+    pub attach: String,
+    /// How many instruction slots it has.
+    pub instructions: u32,
+    /// CRC-32 of its instructions ([`program_checksum`]), those of the original.
+    pub checksum: u32,
+    /// Bytes of the context that each firing carries.
+    pub context_len: u32,
+    /// How it was recorded.
+    pub how: How,
+}
+
+impl RecordedProgram {
+    /// What a recording says of a program.
+    #[must_use]
+    pub fn new(
+        number: u32,
+        program: &Program,
+        attach: impl Into<String>,
+        context_len: u32,
+        how: How,
+    ) -> Self {
+        Self {
+            number,
+            name: program.name.clone(),
+            section: program.section.clone(),
+            prog_type: program.prog_type.name().to_owned(),
+            attach: attach.into(),
+            instructions: u32::try_from(program.insns.len()).unwrap_or(u32::MAX),
+            checksum: program_checksum(program),
+            context_len,
+            how,
+        }
+    }
+
+    /// Whether a program has the instructions that were recorded.
+    #[must_use]
+    pub fn is(&self, program: &Program) -> bool {
+        self.checksum == program_checksum(program)
+            && self.instructions as usize == program.insns.len()
+    }
+}
+
+/// How a program was recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum How {
+    /// Every firing, with all that it took from outside and gave to it.
+    Instrumented,
+    /// The events that it would have run on, of which contexts are made later.
+    Bare {
+        /// Why it did not run.
+        why: String,
+    },
+    /// It ran as it is; only what it put out was recorded, and its maps.
+    OutputsOnly {
+        /// Why it could not be rewritten: the instruction and the reason.
+        why: String,
+    },
+    /// A way that this version does not know, or none was said.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// A map of the object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedMap {
+    /// Its number in instructions of the object's programs.
+    pub number: u32,
+    /// Name, whole.
+    pub name: String,
+    /// Map type, by libbpf's name: `percpu_hash`.
+    pub map_type: String,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value, of one CPU's for per-CPU types.
+    pub value_size: u32,
+    /// The most entries; bytes of data for ring buffers.
+    pub max_entries: u32,
+    /// `map_flags`.
+    pub flags: u32,
+    /// `map_extra`.
+    pub extra: u64,
+}
+
+impl RecordedMap {
+    /// What a recording says of a map.
+    #[must_use]
+    pub fn new(number: u32, map: &MapDef) -> Self {
+        Self {
+            number,
+            name: map.name.clone(),
+            map_type: map.map_type.name().to_owned(),
+            key_size: map.key_size,
+            value_size: map.value_size,
+            max_entries: map.max_entries,
+            flags: map.flags.bits(),
+            extra: map.extra,
+        }
+    }
+
+    /// Whether a definition makes the same map.
+    #[must_use]
+    pub fn is(&self, map: &MapDef) -> bool {
+        *self == Self::new(self.number, map)
+    }
+}
+
+/// A bare event: a tracepoint whose raw records were sampled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedEvent {
+    /// Its number in samples.
+    pub number: u32,
+    /// `syscalls`.
+    pub group: String,
+    /// `sys_enter_write`.
+    pub name: String,
+    /// Its id in that kernel.
+    pub id: u32,
+    /// Its format file, whole: where which field lies in the samples.
+    pub format: String,
+}

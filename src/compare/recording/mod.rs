@@ -1,0 +1,60 @@
+//! The file of what happened in a kernel: written by `bpflab record`, read by replay,
+//! on any machine.
+//!
+//! A recording is a head, then blocks. Each block is compressed and has two checksums and
+//! its number, so that damage is seen and named by its place, and whatever stands before
+//! it can be trusted. Blocks hold items of one kind: firings as they came out of the
+//! kernel's ring buffer, contents of maps, what programs put out, samples, losses. The
+//! first holds the [`Header`], the last the [`End`]; a file without an end was cut off.
+//! `docs/recording-format.md` has every byte of it.
+//!
+//! Neither side ever holds more than a few blocks in memory: a [`Writer`] appends to one
+//! for each kind, a [`Recording`] gives one [`Part`] after the other.
+//!
+//! ```
+//! use bpflab::compare::recording::{Header, Part, Recording, Summary, Writer};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut file = Vec::new();
+//! let mut writer = Writer::new(&mut file, &Header::default())?;
+//! writer.firing(b"a record of the kernel's ring")?;
+//! writer.finish(Summary::default())?;
+//!
+//! let mut recording = Recording::new(&file[..])?;
+//! while let Some(part) = recording.next_part()? {
+//!     match part {
+//!         Part::Firings(firings) => assert_eq!(firings.count(), 1),
+//!         Part::End(end) => assert_eq!(end.totals.firings, 1),
+//!         Part::CutOff(at) => println!("the recorder was killed: {at}"),
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod block;
+mod checksum;
+mod end;
+mod error;
+mod header;
+mod item;
+mod items;
+mod packed;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use block::{MAGIC, Version};
+pub use checksum::{checksum, program_checksum};
+pub use end::{CpuTotal, End, Ended, ProgramTotal, Summary, Totals};
+pub use error::{CutOff, Place, RecordingError, WriteError};
+pub use header::{
+    Filter, Header, How, KernelInfo, ObjectInfo, RecordedEvent, RecordedMap, RecordedProgram, Start,
+};
+pub use item::{Cause, Contents, Loss, MapEntry, MapRead, Output, Resource, Sample, Source, When};
+pub use items::Items;
+pub use read::{Part, Recording};
+pub use write::Writer;

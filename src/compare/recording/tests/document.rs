@@ -1,0 +1,145 @@
+//! `docs/recording-format.md` says what the code does.
+
+use serde_json::Value;
+
+use super::block::{FILE_HEAD, Kind};
+use super::*;
+use crate::instrument::{Firing, FiringFlags};
+
+const DOCUMENT: &str = include_str!("../../../../docs/recording-format.md");
+
+/// The code blocks of a language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let fence = format!("```{language}\n");
+    let after = DOCUMENT.split(&fence).skip(1);
+    after.filter_map(|text| text.split("```").next()).collect()
+}
+
+#[test]
+fn its_example_is_a_recording() {
+    let [text] = blocks("hex")[..] else {
+        panic!("one example");
+    };
+    let words = text.lines().flat_map(|line| {
+        line.split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+    });
+    let file: Vec<_> = words
+        .map(|word| u8::from_str_radix(word, 16).expect("a byte"))
+        .collect();
+    assert_eq!(file[..FILE_HEAD], block::file_head(Version::CURRENT));
+    let (steps, ending) = read(&file);
+    assert_eq!(steps, [Step::Firing(b"hi".to_vec())]);
+    assert!(matches!(ending, Ending::Whole(_)), "{ending:?}");
+}
+
+#[test]
+fn its_header_and_end_have_every_key_and_no_other() {
+    let [header, end] = blocks("json")[..] else {
+        panic!("a header and an end");
+    };
+    // What is read and written again has every key, with the value that was there.
+    let read: Header = serde_json::from_str(header).expect("a header");
+    let mut shown: Value = serde_json::from_str(header).expect("JSON");
+    assert_eq!(serde_json::to_value(&read).expect("JSON"), shown);
+    assert!(read.filter != Filter::Other && read.programs[0].how == How::Instrumented);
+    let read: End = serde_json::from_str(end).expect("an end");
+    shown = serde_json::from_str(end).expect("JSON");
+    assert_eq!(serde_json::to_value(&read).expect("JSON"), shown);
+    assert_eq!(read.summary.ended, Ended::Exited { code: 0 });
+    // The keys of events, which the example has none of.
+    let event = serde_json::to_value(RecordedEvent::default()).expect("JSON");
+    for key in event.as_object().expect("an object").keys() {
+        assert!(DOCUMENT.contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+#[test]
+fn its_tables_have_every_number() {
+    for cause in Cause::ALL {
+        let row = format!("| {} | {cause} |", *cause as u8);
+        assert!(DOCUMENT.contains(&row), "{row}");
+    }
+    for source in Source::ALL {
+        let entry = format!("{} {source}", *source as u8);
+        assert!(DOCUMENT.contains(&entry), "{entry}");
+    }
+    for contents in Contents::ALL {
+        let entry = format!("{} {contents}", *contents as u8);
+        assert!(DOCUMENT.contains(&entry), "{entry}");
+    }
+    for when in When::ALL {
+        let entry = format!("{} {when}", *when as u8);
+        assert!(DOCUMENT.contains(&entry), "{entry}");
+    }
+    let kinds = [
+        (Kind::Header, "header"),
+        (Kind::Firings, "firings"),
+        (Kind::Entries, "map entries"),
+        (Kind::MapReads, "maps that were read"),
+        (Kind::Outputs, "outputs"),
+        (Kind::Samples, "samples"),
+        (Kind::Losses, "losses"),
+        (Kind::Resources, "resources"),
+        (Kind::End, "end"),
+    ];
+    for (kind, name) in kinds {
+        let row = format!("| {} | {name} |", kind.number());
+        assert!(DOCUMENT.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn its_table_of_a_firing_is_what_is_read() {
+    let firing = Firing {
+        program: 0x0101_0101,
+        cpu: 0x0202_0202,
+        depth: 0x0303,
+        flags: FiringFlags::CAPPED,
+        sequence: 0x0404_0404_0404_0404,
+        time: 0x0505_0505_0505_0505,
+        pid_tgid: 0x0606_0606_0606_0606,
+        returned: 0x0707_0707_0707_0707,
+        context: &[8; 5],
+        log: &[9; 11],
+    };
+    let mut record = Vec::new();
+    firing.write(&mut record);
+    let text = DOCUMENT
+        .split("### 2: a firing")
+        .nth(1)
+        .expect("the section");
+    let text = text.split("### 3").next().expect("the section");
+    let mut numbers = 0;
+    for row in text.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let (Ok(at), Ok(len)) = (cells[1].parse::<usize>(), cells[2].parse::<usize>()) else {
+            continue;
+        };
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(&record[at..at + len]);
+        let wanted = match cells[3] {
+            "`program`" => firing.program.into(),
+            "`cpu`" => firing.cpu.into(),
+            "`depth`" => firing.depth.into(),
+            "`flags`" => firing.flags.bits().into(),
+            "`context_len`" => 5,
+            "`log_len`" => 11,
+            "`sequence`" => firing.sequence,
+            "`time`" => firing.time,
+            "`pid_tgid`" => firing.pid_tgid,
+            "`returned`" => firing.returned,
+            other => panic!("no field of a firing: {other}"),
+        };
+        assert_eq!(u64::from_le_bytes(word), wanted, "{row}");
+        numbers += 1;
+    }
+    assert_eq!(numbers, 10);
+    assert_eq!(record[56..61], [8; 5]);
+    assert_eq!(record[61..64], [0; 3]);
+    assert_eq!(record[64..], [9; 11]);
+    let flags = format!("{}: the log was too long", FiringFlags::OVERFLOW.bits());
+    assert!(DOCUMENT.contains(&flags), "{flags}");
+}

@@ -1,0 +1,158 @@
+//! A recording of bare events, on which no program ran: an object's programs run on them
+//! now, and there is nothing to compare with.
+
+use rustc_hash::FxHashMap;
+
+use super::error::ReplayError;
+use super::missing::Missing;
+use super::source::Source;
+use super::verdict::{ProgramReport, Report, Verdict};
+use crate::compare::recording::{Header, Part, RecordedEvent, Sample};
+use crate::harness::{EngineKind, Runners, Vm};
+use crate::object::Object;
+use crate::spec::ProgType;
+use crate::vm::events::{Event, Layout};
+use crate::vm::maps::Kind;
+use crate::vm::{ProgramHandle, World};
+
+/// What came of running programs on bare events.
+#[derive(Debug)]
+pub struct Bare {
+    /// How many firings each program had; the verdict is that there is none.
+    pub report: Report,
+    /// The machine, with what the maps hold now.
+    pub vm: Vm,
+    /// The events of the recording of which no program wants to know, `group/name`, and how
+    /// many samples there are of each.
+    pub unwanted: Vec<(String, u64)>,
+}
+
+/// A program with the event that it is for, by the event's number.
+struct Attached {
+    event: u32,
+    program: ProgramHandle,
+    firings: u64,
+}
+
+/// Runs the programs of an object on the events of a recording.
+pub(super) fn run(
+    object: &Object,
+    source: &Source,
+    header: &Header,
+    engine: EngineKind,
+) -> Result<Bare, ReplayError> {
+    let mut vm = Vm::with_world(World::with_cpus(header.possible_cpus.max(1)));
+    vm.set_engine(engine);
+    vm.load(object.clone())?;
+    let mut attached = Vec::new();
+    let mut prepared = Vec::new();
+    for event in &header.events {
+        let name = format!("{}/{}", event.group, event.name);
+        for program in vm.handles() {
+            let Some(known) = vm.program(program) else {
+                continue;
+            };
+            let is_for = known.attach_target.as_deref() == Some(&name);
+            if known.prog_type == ProgType::Tracepoint && is_for {
+                prepared.push((program, event_of(&vm, event, &name)?));
+                attached.push(Attached {
+                    event: event.number,
+                    program,
+                    firings: 0,
+                });
+            }
+        }
+    }
+    let mut missing = Missing::default();
+    let mut unwanted = FxHashMap::default();
+    let mut runners = vm.runners(&prepared)?;
+    let mut recording = source.open()?;
+    loop {
+        match recording.next_part() {
+            Ok(Some(Part::Samples(samples))) => {
+                for sample in samples {
+                    if !fire(&mut runners, &mut attached, &sample)? {
+                        *unwanted.entry(sample.event).or_insert(0u64) += 1;
+                    }
+                }
+            }
+            Ok(Some(Part::Losses(losses))) => losses.for_each(|loss| missing.loss(&loss)),
+            Ok(Some(Part::CutOff(at))) => missing.cut_off(&at),
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(error) => {
+                missing.add(format!("the recording is {error}"));
+                break;
+            }
+        }
+    }
+    drop(runners);
+    let firings = |program: ProgramHandle| {
+        let own = attached.iter().filter(|one| one.program == program);
+        own.map(|one| one.firings).sum()
+    };
+    let programs = vm.handles().filter_map(|handle| {
+        Some(ProgramReport {
+            name: vm.program(handle)?.name.clone(),
+            engine: Some(vm.engine_of_handle(handle)),
+            firings: firings(handle),
+            raced: 0,
+            missed: 0,
+            verdict: Verdict::Nothing,
+        })
+    });
+    let named = header.events.iter().filter_map(|event| {
+        let samples = unwanted.get(&event.number)?;
+        Some((format!("{}/{}", event.group, event.name), *samples))
+    });
+    Ok(Bare {
+        report: Report {
+            engine,
+            programs: programs.collect(),
+            maps: Vec::new(),
+            outputs: Vec::new(),
+            missing: missing.lines(header),
+        },
+        unwanted: named.collect(),
+        vm,
+    })
+}
+
+/// A firing of a recorded event, everything in it zero.
+fn event_of(vm: &Vm, event: &RecordedEvent, name: &str) -> Result<Event, ReplayError> {
+    if event.format.is_empty() {
+        return Ok(vm.tracepoint(name)?);
+    }
+    let layout = Layout::from_format(&event.group, &event.format);
+    let layout = layout.map_err(crate::harness::Error::from)?;
+    Ok(Event::tracepoint(layout))
+}
+
+/// Runs the programs of an event on one sample; whether there are any.
+fn fire(
+    runners: &mut Runners<'_>,
+    attached: &mut [Attached],
+    sample: &Sample<'_>,
+) -> Result<bool, ReplayError> {
+    let mut any = false;
+    let world = runners.world();
+    world.set_cpu(sample.cpu).clock().set_ns(sample.time);
+    world.task().set_pid(sample.pid).set_tid(sample.tid);
+    for (number, one) in attached.iter_mut().enumerate() {
+        if one.event != sample.event {
+            continue;
+        }
+        any = true;
+        runners.set_context(number, sample.raw)?;
+        runners.run(number)?;
+        one.firings += 1;
+    }
+    // Nobody waits for what they put out.
+    runners.drain_outputs(|_| {});
+    for (_, map) in runners.machine().maps() {
+        if let Kind::RingBuf(ring) = map.kind() {
+            ring.skip();
+        }
+    }
+    Ok(any)
+}

@@ -1,0 +1,28 @@
+//! Why a recording can't be replayed at all.
+
+use thiserror::Error;
+
+use crate::compare::recording::RecordingError;
+use crate::harness;
+use crate::object::ObjectError;
+
+/// Why a recording can't be replayed with an object.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// It can't be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// A program of the object can't be relocated.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Another object, or another version of it, was recorded.
+    #[error(
+        "the recording is not one of this object: {0}; replay needs the object that was recorded, \
+         relocated for the kernel that it was recorded on (--btf FILE)"
+    )]
+    WrongObject(String),
+    /// The maps can't be made, or a program can't be loaded.
+    #[error(transparent)]
+    Harness(#[from] harness::Error),
+}

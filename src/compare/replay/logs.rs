@@ -1,0 +1,130 @@
+//! Two logs of one firing, held side by side: what the kernel's run took and gave, and what
+//! the replay did.
+
+use crate::instrument::{Entries, Entry, Flow, Plan, Site, What};
+use crate::util::Pc;
+
+/// What differs between the logs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Findings {
+    /// What the replay found in its memory that was another value than the kernel's run
+    /// had: it went on with the kernel's.
+    pub found: Vec<Finding>,
+    /// The first thing that it did itself in another way.
+    pub did: Option<Did>,
+}
+
+/// A field with two values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// The number of the site.
+    pub site: u16,
+    /// How many entries of that site come before in the firing.
+    pub nth: usize,
+    /// Which part.
+    pub what: What,
+    /// The kernel's.
+    pub expected: Vec<u8>,
+    /// The replay's.
+    pub got: Vec<u8>,
+    /// Whether the replay could not go on with the kernel's value: there was no element to
+    /// point to. What follows in this firing says nothing then.
+    pub lost: bool,
+}
+
+/// What a replay did in another way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Did {
+    /// It gave something else.
+    Gave(Finding),
+    /// It came to another site, or to its end.
+    Went {
+        /// Where the kernel's run came to.
+        expected: Option<Pc>,
+        /// Where the replay came to, and how many entries of that site come before.
+        got: Option<(Pc, usize)>,
+    },
+    /// The recorded log is none of the program's.
+    Damaged(String),
+}
+
+impl Findings {
+    /// What differs between what was recorded and the replay's log.
+    pub fn between(plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Self {
+        let mut findings = Self::default();
+        let mut seen = vec![0; plan.sites().len()];
+        let (mut theirs, mut ours) = (plan.entries(recorded), plan.entries(replayed));
+        while findings.did.is_none() && !findings.is_lost() {
+            let (their, our) = (next(&mut theirs), next(&mut ours));
+            let (their, our) = match (their, our) {
+                (Err(problem), _) => {
+                    findings.did = Some(Did::Damaged(problem));
+                    break;
+                }
+                // Its last entry was overwritten, or cut off: that is no place to look at.
+                (Ok(their), Err(_)) => (their, None),
+                (Ok(their), Ok(our)) => (their, our),
+            };
+            match (their, our) {
+                (None, None) => break,
+                (Some(their), Some(our)) if their.site.number == our.site.number => {
+                    let nth = count(&mut seen, our.site);
+                    findings.compare(their, our, nth);
+                }
+                (their, our) => {
+                    let got = our.map(|our| (our.site.pc, count(&mut seen, our.site)));
+                    let expected = their.map(|their| their.site.pc);
+                    findings.did = Some(Did::Went { expected, got });
+                }
+            }
+        }
+        findings
+    }
+
+    /// Whether the replay could not follow the kernel's run.
+    pub fn is_lost(&self) -> bool {
+        self.found.last().is_some_and(|last| last.lost)
+    }
+
+    /// Compares two entries of one site.
+    fn compare(&mut self, their: Entry<'_>, our: Entry<'_>, nth: usize) {
+        for ((field, expected), (_, got)) in their.fields().zip(our.fields()) {
+            if expected == got {
+                continue;
+            }
+            let finding = Finding {
+                site: their.site.number,
+                nth,
+                what: field.what,
+                expected: expected.to_vec(),
+                got: got.to_vec(),
+                lost: field.what == What::Found && got == [0],
+            };
+            match field.flow {
+                Flow::Input => self.found.push(finding),
+                Flow::Output => {
+                    self.did = Some(Did::Gave(finding));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn next<'a>(entries: &mut Entries<'a>) -> Result<Option<Entry<'a>>, String> {
+    entries
+        .next()
+        .transpose()
+        .map_err(|error| error.to_string())
+}
+
+/// How many entries of a site there were before; there is one more now.
+fn count(seen: &mut [usize], site: &Site) -> usize {
+    match seen.get_mut(usize::from(site.number)) {
+        Some(count) => {
+            *count += 1;
+            *count - 1
+        }
+        None => 0,
+    }
+}

@@ -1,0 +1,51 @@
+//! Replaying a recording: each firing from its own inputs, on any engine, and everything
+//! that the programs did held against what they did in the kernel.
+//!
+//! The programs of the object are rewritten into their replay forms
+//! ([`instrument`](crate::instrument)), which read from a tape what the recorded forms
+//! wrote, and keep a log of their own. So a replay runs at full speed on every engine, and
+//! comparing is comparing bytes. Only where they differ are they looked at.
+//!
+//! | file | its one job |
+//! |---|---|
+//! | `driver` | the whole way of a recording |
+//! | `source` | where it comes from |
+//! | `programs` | the object's programs, found by their instructions, rewritten |
+//! | `player` | the machine that they run on |
+//! | `order` | firings in the order of their CPU, and gaps |
+//! | `logs` | two logs side by side |
+//! | `touch`, `writers` | who wrote to which map, and whether order matters |
+//! | `stories` | what is known of each program |
+//! | `contents` | maps, before and after |
+//! | `outputs` | records and lines |
+//! | `bare` | recordings of events on which no program ran |
+//! | `look` | a firing once more, to see registers at the place of a difference |
+//! | `missing` | what the recording lacks |
+//! | `verdict`, `difference` | what is said in the end |
+
+mod bare;
+mod contents;
+mod difference;
+mod driver;
+mod error;
+mod logs;
+mod look;
+mod missing;
+mod order;
+mod outputs;
+mod player;
+mod programs;
+mod source;
+mod stories;
+mod touch;
+mod verdict;
+mod writers;
+
+pub use bare::Bare;
+pub use difference::{Different, FirstDifference, Instruction, Source as SourceLine};
+pub use driver::Replay;
+pub use error::ReplayError;
+pub use source::Source;
+pub use verdict::{
+    MapReport, MapVerdict, OutputReport, OutputVerdict, ProgramReport, Report, Verdict, Word,
+};

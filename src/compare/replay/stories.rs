@@ -1,0 +1,252 @@
+//! What is known of each program while its firings are replayed, and what is said of it in
+//! the end.
+
+use std::sync::Arc;
+
+use super::difference::{Different, FirstDifference, Instruction};
+use super::logs::{Did, Finding, Findings};
+use super::programs::{Form, Part, Silent};
+use super::touch::Touches;
+use super::verdict::{ProgramReport, Verdict};
+use super::writers::Writers;
+use crate::harness::EngineKind;
+use crate::instrument::{Firing, FiringFlags};
+use crate::program::Program;
+use crate::util::{MapId, Pc};
+use crate::vm::Fault;
+
+/// One program's.
+#[derive(Debug)]
+pub(super) struct Story {
+    pub firings: u64,
+    pub raced: u64,
+    pub missed: u64,
+    /// Firings whose log is not there.
+    pub without_log: u64,
+    /// What its sites do to maps.
+    pub touches: Touches,
+    /// The first thing that it did itself in another way.
+    did: Option<Found>,
+    /// Of each map the first time that it held something else than in the kernel.
+    suspects: Vec<(Vec<MapId>, Found)>,
+}
+
+/// A difference, and what is needed to look at it again.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub difference: FirstDifference,
+    /// The nesting depth of its firing.
+    depth: u16,
+    /// The instruction to look at, and how many times a run comes there before.
+    pub look: Option<(Pc, usize)>,
+}
+
+impl Story {
+    pub fn of(part: &Part) -> Self {
+        let touches = match &part.form {
+            Ok(form) => Touches::of(&part.original, &form.plan),
+            Err(_) => Touches::default(),
+        };
+        Self {
+            firings: 0,
+            raced: 0,
+            missed: 0,
+            without_log: 0,
+            touches,
+            did: None,
+            suspects: Vec::new(),
+        }
+    }
+
+    /// A firing differed in its log or in what it returned. Whether it took the same as in
+    /// the kernel comes back.
+    pub fn differ(
+        &mut self,
+        (program, form): (&Arc<Program>, &Form),
+        number: u64,
+        firing: &Firing<'_>,
+        (log, returned): (&[u8], u64),
+    ) -> bool {
+        let mut findings = Findings::between(&form.plan, firing.log, log);
+        if findings.did.is_none() && !findings.is_lost() && returned != firing.returned {
+            let what = Different::Returned {
+                expected: firing.returned,
+                got: returned,
+            };
+            self.add_did(Found::new(number, firing, what));
+        }
+        self.raced += u64::from(!findings.found.is_empty());
+        let same = findings.found.is_empty();
+        let is_lost = findings.is_lost();
+        for finding in findings.found.drain(..) {
+            self.suspect(program, form, number, firing, finding);
+        }
+        if let Some(did) = findings.did.filter(|_| !is_lost)
+            && self.did.is_none()
+        {
+            self.add_did(Found::of(program, form, number, firing, did));
+        }
+        same
+    }
+
+    /// A run stopped.
+    pub fn stop(
+        &mut self,
+        (program, form): (&Arc<Program>, &Form),
+        number: u64,
+        firing: &Firing<'_>,
+        fault: &Fault,
+    ) {
+        let what = Different::Fault(fault.kind.to_string());
+        let mut found = Found::new(number, firing, what);
+        let pc = form.original(fault.pc);
+        found.difference.place = pc.map(|pc| Instruction::of(program, pc));
+        self.add_did(found);
+    }
+
+    fn add_did(&mut self, found: Found) {
+        self.did.get_or_insert(found);
+    }
+
+    fn suspect(
+        &mut self,
+        program: &Arc<Program>,
+        form: &Form,
+        number: u64,
+        firing: &Firing<'_>,
+        finding: Finding,
+    ) {
+        let maps: Vec<_> = match self.touches.get(finding.site) {
+            Some(touch) => self.touches.maps(touch).collect(),
+            None => Vec::new(),
+        };
+        // What is found may be nobody's fault on one CPU, and a difference on another: keep
+        // one of each.
+        let is_known = |(known, found): &(Vec<MapId>, Found)| {
+            *known == maps && found.difference.cpu == firing.cpu && found.depth == firing.depth
+        };
+        if self.suspects.iter().any(is_known) {
+            return;
+        }
+        let site = form.plan.sites().get(usize::from(finding.site));
+        let what = Different::Found {
+            what: finding.what,
+            expected: finding.expected,
+            got: finding.got,
+        };
+        let mut found = Found::new(number, firing, what);
+        if let Some(site) = site {
+            found.at(program, site.pc, finding.nth);
+        }
+        self.suspects.push((maps, found));
+    }
+
+    /// The first difference, once it is known who wrote to which map. What was found in
+    /// memory is one where nobody else can have changed it.
+    pub fn first(&self, writers: &Writers, may_lack: bool) -> Option<&Found> {
+        let proven = self.suspects.iter().filter(|(maps, found)| {
+            let at = &found.difference;
+            let raced = |map: &MapId| writers.may_race(*map, at.cpu, found.depth);
+            !may_lack && !maps.is_empty() && !maps.iter().any(raced)
+        });
+        let proven = proven.map(|(_, found)| found);
+        proven
+            .chain(&self.did)
+            .min_by_key(|found| found.difference.firing)
+    }
+
+    /// What is said of the program.
+    pub fn report(
+        &self,
+        part: &Part,
+        engine: Option<EngineKind>,
+        first: Option<FirstDifference>,
+        order: Option<String>,
+        missing: Option<String>,
+    ) -> ProgramReport {
+        let verdict = match (&part.form, first) {
+            (_, Some(first)) => Verdict::Different(Box::new(first)),
+            (Err(Silent::Bare), _) => Verdict::Nothing,
+            (Err(Silent::OutputsOnly(why)), _) => Verdict::OutputsOnly(why.clone()),
+            (Ok(_), None) => match (missing, order) {
+                (Some(missing), _) => Verdict::Incomplete(missing),
+                (None, Some(order)) => Verdict::OrderUnknown(order),
+                (None, None) => Verdict::Equal,
+            },
+        };
+        ProgramReport {
+            name: part.recorded.name.clone(),
+            engine,
+            firings: self.firings,
+            raced: self.raced,
+            missed: self.missed,
+            verdict,
+        }
+    }
+}
+
+impl Found {
+    fn new(number: u64, firing: &Firing<'_>, what: Different) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low half is the thread's id"
+        )]
+        let (tgid, pid) = ((firing.pid_tgid >> 32) as u32, firing.pid_tgid as u32);
+        Self {
+            difference: FirstDifference {
+                firing: number,
+                cpu: firing.cpu,
+                sequence: firing.sequence,
+                time: firing.time,
+                tgid,
+                pid,
+                what,
+                place: None,
+                registers: Vec::new(),
+            },
+            depth: firing.depth,
+            look: None,
+        }
+    }
+
+    fn of(program: &Arc<Program>, form: &Form, number: u64, firing: &Firing<'_>, did: Did) -> Self {
+        match did {
+            Did::Gave(finding) => {
+                let what = Different::Given {
+                    what: finding.what,
+                    expected: finding.expected,
+                    got: finding.got,
+                };
+                let mut found = Self::new(number, firing, what);
+                if let Some(site) = form.plan.sites().get(usize::from(finding.site)) {
+                    found.at(program, site.pc, finding.nth);
+                }
+                found
+            }
+            Did::Went { expected, got } => {
+                let place = |pc| Instruction::of(program, pc);
+                let what = Different::Path {
+                    expected: expected.map(place),
+                    got: got.map(|(pc, _)| place(pc)),
+                };
+                let mut found = Self::new(number, firing, what);
+                if let Some((pc, nth)) = got {
+                    found.at(program, pc, nth);
+                }
+                found
+            }
+            Did::Damaged(problem) => {
+                let capped = match firing.flags.contains(FiringFlags::OVERFLOW) {
+                    true => " (its log was longer than the recorder's buffer)",
+                    false => "",
+                };
+                Self::new(number, firing, Different::Damaged(problem + capped))
+            }
+        }
+    }
+
+    fn at(&mut self, program: &Arc<Program>, pc: Pc, nth: usize) {
+        self.difference.place = Some(Instruction::of(program, pc));
+        self.look = Some((pc, nth));
+    }
+}

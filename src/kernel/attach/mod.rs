@@ -1,0 +1,52 @@
+//! Attaching programs to the running kernel, for as long as an [`Attachment`] lives.
+//!
+//! ```no_run
+//! use bpflab::Object;
+//! use bpflab::kernel::attach::{AttachPoint, attach};
+//! use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+//! let program = object.program("count_write")?;
+//! let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
+//! let loaded = load(&program, &maps, &LoadOptions::default())?;
+//! if let Some(accepted) = &loaded.program {
+//!     let attachment = attach(accepted, &AttachPoint::of(&program)?)?;
+//!     println!("{} runs", attachment.describe());
+//! } // It is dropped: the program no longer runs.
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | section | how |
+//! |---|---|
+//! | `tp` | `perf_event_open` on the tracepoint's number, `PERF_EVENT_IOC_SET_BPF` |
+//! | `raw_tp`, `tp_btf`, `fentry`, `fexit`, `fmod_ret`, `lsm` | `BPF_RAW_TRACEPOINT_OPEN` |
+//! | `kprobe`, `ksyscall`, `uprobe`, `usdt` and their returns | the PMUs `kprobe` and `uprobe` |
+//! | `kprobe.multi`, `uprobe.multi`, … | `BPF_LINK_CREATE` |
+//! | `perf_event` | an event on each CPU, `PERF_EVENT_IOC_SET_BPF` |
+//!
+//! Where there is a cookie, or [`Way::Link`] is asked for, `BPF_LINK_CREATE` attaches to
+//! perf events and BTF's places as well. Programs for packets, sockets and cgroups are not
+//! attached: they would decide about the traffic of the whole machine, and
+//! `BPF_PROG_TEST_RUN` runs them on input of one's own.
+//!
+//! What this kernel does not have is an error that says so
+//! ([`AttachError::is_unavailable`]), as are missing rights. Some programs are refused
+//! when they are loaded already, with less of a reason: [`AttachPoint::available`] can be
+//! asked before.
+
+mod attaching;
+mod attachment;
+mod available;
+mod binary;
+mod error;
+mod path;
+mod point;
+mod probe;
+mod usdt;
+
+pub use attaching::attach;
+pub use attachment::Attachment;
+pub use error::AttachError;
+pub use point::{AttachPoint, Place, Spot, Way};

@@ -1,0 +1,128 @@
+//! The call itself, `bpf(2)`: its commands, and how attributes hold addresses.
+//!
+//! The attribute structures are those of `union bpf_attr`
+//! (`include/uapi/linux/bpf.h`), one for each command, as far as bpflab fills them. The
+//! kernel takes shorter and longer ones, if what it doesn't know is zero.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::util::Errno;
+
+/// What a system call gives, or its error number.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+/// `enum bpf_cmd`.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+pub enum Cmd {
+    MapCreate = 0,
+    MapLookupElem = 1,
+    MapUpdateElem = 2,
+    MapDeleteElem = 3,
+    MapGetNextKey = 4,
+    ProgLoad = 5,
+    ProgTestRun = 10,
+    ProgGetNextId = 11,
+    ObjGetInfoByFd = 15,
+    RawTracepointOpen = 17,
+    BtfLoad = 18,
+    MapLookupAndDeleteElem = 21,
+    MapFreeze = 22,
+    MapLookupBatch = 24,
+    MapLookupAndDeleteBatch = 25,
+    MapUpdateBatch = 26,
+    MapDeleteBatch = 27,
+    LinkCreate = 28,
+    EnableStats = 32,
+}
+
+/// The attributes of a command.
+///
+/// # Safety
+/// The type is `repr(C)`, has no padding, and any bytes are a value of it: the kernel
+/// reads it byte by byte and may write to it.
+pub unsafe trait Attributes {}
+
+/// Makes the call.
+///
+/// # Safety
+/// Each address in `attributes` is 0, or that of as much memory as the field beside it
+/// says (for maps: as the map's sizes say), writable where the command writes, and
+/// nothing else refers to what is written. Each descriptor is open.
+pub unsafe fn bpf<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<i32> {
+    // SAFETY: the third argument is the size of what the second points to, which is
+    // initialised and borrowed for the call alone; what it refers to is the caller's.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_int,
+            std::ptr::from_mut(attributes),
+            size_of::<A>(),
+        )
+    };
+    match i32::try_from(result) {
+        Ok(result) if result >= 0 => Ok(result),
+        _ => Err(last_errno()),
+    }
+}
+
+/// The number of an error that the system told.
+fn errno_of(error: &io::Error) -> Errno {
+    let number = error.raw_os_error().unwrap_or(0);
+    Errno(u16::try_from(number).unwrap_or(u16::MAX))
+}
+
+/// The number of the error that the last system call ended with.
+pub fn last_errno() -> Errno {
+    errno_of(&io::Error::last_os_error())
+}
+
+/// Makes a call whose result is a new descriptor.
+///
+/// # Safety
+/// As for [`bpf`], and the command is one that opens a descriptor.
+pub unsafe fn open<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<OwnedFd> {
+    // SAFETY: as the caller promises.
+    let fd = unsafe { bpf(command, attributes) }?;
+    // SAFETY: the kernel has just opened this descriptor for us, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The address of bytes that the kernel reads; 0 for none.
+pub fn read_address(bytes: &[u8]) -> u64 {
+    if bytes.is_empty() {
+        0
+    } else {
+        bytes.as_ptr().expose_provenance() as u64
+    }
+}
+
+/// The address of bytes that the kernel writes; 0 for none.
+pub fn write_address(bytes: &mut [u8]) -> u64 {
+    if bytes.is_empty() {
+        0
+    } else {
+        bytes.as_mut_ptr().expose_provenance() as u64
+    }
+}
+
+/// A length in a 32-bit field.
+pub fn length(len: usize) -> Result<u32> {
+    u32::try_from(len).map_err(|_| Errno::E2BIG)
+}
+
+pub fn number(fd: Option<BorrowedFd<'_>>) -> i32 {
+    fd.map_or(0, |fd| fd.as_raw_fd())
+}
+
+/// The address of a text that the kernel reads up to its zero; 0 for none.
+pub fn text_address(text: Option<&CStr>) -> u64 {
+    text.map_or(0, |text| text.as_ptr().expose_provenance() as u64)
+}
+
+/// Another descriptor of the same thing.
+pub fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+    fd.try_clone_to_owned().map_err(|error| errno_of(&error))
+}

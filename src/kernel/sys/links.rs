@@ -1,0 +1,232 @@
+//! Attaching by `bpf(2)`: raw tracepoints and links. Closing what these give detaches.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use super::bpf::{Attributes, Cmd, Result, length, open, read_address, text_address};
+use super::perf::PerfFd;
+use super::programs::ProgFd;
+use crate::spec::AttachType;
+use crate::util::Errno;
+use std::os::fd::AsFd;
+
+/// A program's attachment.
+#[derive(Debug)]
+pub struct LinkFd {
+    /// Only held: to close it is to detach.
+    _fd: OwnedFd,
+}
+
+impl From<OwnedFd> for LinkFd {
+    fn from(fd: OwnedFd) -> Self {
+        Self { _fd: fd }
+    }
+}
+
+#[repr(C)]
+struct RawTracepointOpen {
+    name: u64,
+    prog_fd: i32,
+    zero: u32,
+    cookie: u64,
+}
+
+// SAFETY: integers; two of 4 bytes between those of 8 leave no gap.
+unsafe impl Attributes for RawTracepointOpen {}
+
+/// What all kinds of links have first.
+#[repr(C)]
+struct Start {
+    prog_fd: i32,
+    target_fd: i32,
+    attach_type: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct PerfLink {
+    start: Start,
+    cookie: u64,
+}
+
+// SAFETY: integers; four of 4 bytes before one of 8 leave no gap.
+unsafe impl Attributes for PerfLink {}
+
+#[repr(C)]
+struct TracingLink {
+    start: Start,
+    target_btf_id: u32,
+    zero: u32,
+    cookie: u64,
+}
+
+// SAFETY: integers; six of 4 bytes before one of 8 leave no gap.
+unsafe impl Attributes for TracingLink {}
+
+#[repr(C)]
+struct KernelProbesLink {
+    start: Start,
+    flags: u32,
+    count: u32,
+    symbols: u64,
+    addresses: u64,
+    cookies: u64,
+}
+
+// SAFETY: integers; six of 4 bytes before those of 8 leave no gap.
+unsafe impl Attributes for KernelProbesLink {}
+
+#[repr(C)]
+struct UserProbesLink {
+    start: Start,
+    path: u64,
+    offsets: u64,
+    ref_ctr_offsets: u64,
+    cookies: u64,
+    count: u32,
+    flags: u32,
+    pid: u32,
+    zero: u32,
+}
+
+// SAFETY: integers; those of 4 bytes stand in pairs, so nothing leaves a gap.
+unsafe impl Attributes for UserProbesLink {}
+
+/// Where a program of BTF's types goes.
+#[derive(Debug, Clone, Copy)]
+pub struct BtfLink {
+    /// The program's own.
+    pub attach_type: AttachType,
+    /// What the program is told.
+    pub cookie: u64,
+}
+
+/// Kernel functions that a program is attached to at once (`kprobe_multi`).
+#[derive(Debug, Clone, Copy)]
+pub struct KernelProbes<'a> {
+    /// The program's own.
+    pub attach_type: AttachType,
+    /// Their names.
+    pub symbols: &'a [&'a CStr],
+    /// What the program is told at each; empty or as many.
+    pub cookies: &'a [u64],
+    /// Whether it runs at their return.
+    pub returns: bool,
+}
+
+/// Places in a file that a program is attached to at once (`uprobe_multi`).
+#[derive(Debug, Clone, Copy)]
+pub struct UserProbes<'a> {
+    /// The program's own.
+    pub attach_type: AttachType,
+    /// The file.
+    pub path: &'a CStr,
+    /// Where in it.
+    pub offsets: &'a [u64],
+    /// Where in it counters of listeners lie, 0 for none; empty or as many.
+    pub semaphores: &'a [u64],
+    /// What the program is told at each; empty or as many.
+    pub cookies: &'a [u64],
+    /// Whether it runs at the functions' return.
+    pub returns: bool,
+    /// The process whose calls count; `None` for all.
+    pub pid: Option<u32>,
+}
+
+/// `BPF_F_KPROBE_MULTI_RETURN` and `BPF_F_UPROBE_MULTI_RETURN`.
+const RETURNS: u32 = 1;
+
+impl LinkFd {
+    /// `BPF_RAW_TRACEPOINT_OPEN`; programs that know their place from BTF take no name.
+    pub fn raw_tracepoint(program: &ProgFd, name: Option<&CStr>, cookie: u64) -> Result<Self> {
+        let mut attributes = RawTracepointOpen {
+            name: text_address(name),
+            prog_fd: program.as_fd().as_raw_fd(),
+            zero: 0,
+            cookie,
+        };
+        // SAFETY: the name ends with its zero, and the descriptor is borrowed.
+        unsafe { open(Cmd::RawTracepointOpen, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of a perf event.
+    pub fn perf_event(program: &ProgFd, event: &PerfFd, cookie: u64) -> Result<Self> {
+        let mut attributes = PerfLink {
+            start: start(program, Some(event.as_fd()), AttachType::PerfEvent),
+            cookie,
+        };
+        // SAFETY: no addresses, and the descriptors are borrowed.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of a program that knows its place from BTF.
+    pub fn tracing(program: &ProgFd, link: BtfLink) -> Result<Self> {
+        let mut attributes = TracingLink {
+            start: start(program, None, link.attach_type),
+            target_btf_id: 0,
+            zero: 0,
+            cookie: link.cookie,
+        };
+        // SAFETY: no addresses, and the descriptor is borrowed.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of probes of kernel functions.
+    pub fn kernel_probes(program: &ProgFd, probes: &KernelProbes<'_>) -> Result<Self> {
+        let addresses: Vec<u8> = probes
+            .symbols
+            .iter()
+            .flat_map(|name| text_address(Some(name)).to_ne_bytes())
+            .collect();
+        let cookies = words(probes.cookies, probes.symbols.len())?;
+        let mut attributes = KernelProbesLink {
+            start: start(program, None, probes.attach_type),
+            flags: u32::from(probes.returns) * RETURNS,
+            count: length(probes.symbols.len())?,
+            symbols: read_address(&addresses),
+            addresses: 0,
+            cookies: read_address(&cookies),
+        };
+        // SAFETY: `count` addresses of texts that end with their zeros, and cookies
+        // or none; the kernel only reads them.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+
+    /// `BPF_LINK_CREATE` of probes in user space.
+    pub fn user_probes(program: &ProgFd, probes: &UserProbes<'_>) -> Result<Self> {
+        let offsets = words(probes.offsets, probes.offsets.len())?;
+        let cookies = words(probes.cookies, probes.offsets.len())?;
+        let semaphores = words(probes.semaphores, probes.offsets.len())?;
+        let mut attributes = UserProbesLink {
+            start: start(program, None, probes.attach_type),
+            path: text_address(Some(probes.path)),
+            offsets: read_address(&offsets),
+            ref_ctr_offsets: read_address(&semaphores),
+            cookies: read_address(&cookies),
+            count: length(probes.offsets.len())?,
+            flags: u32::from(probes.returns) * RETURNS,
+            pid: probes.pid.unwrap_or(0),
+            zero: 0,
+        };
+        // SAFETY: `count` offsets, as many counters and cookies or none, and a path that ends with its
+        // zero; the kernel only reads them.
+        unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
+    }
+}
+
+fn start(program: &ProgFd, target: Option<BorrowedFd<'_>>, attach_type: AttachType) -> Start {
+    Start {
+        prog_fd: program.as_fd().as_raw_fd(),
+        target_fd: target.map_or(0, |fd| fd.as_raw_fd()),
+        attach_type: attach_type.number(),
+        flags: 0,
+    }
+}
+
+/// Numbers as bytes: none, or `count`.
+fn words(numbers: &[u64], count: usize) -> Result<Vec<u8>> {
+    if !numbers.is_empty() && numbers.len() != count {
+        return Err(Errno::EINVAL);
+    }
+    Ok(numbers.iter().flat_map(|word| word.to_ne_bytes()).collect())
+}

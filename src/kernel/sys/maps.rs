@@ -1,0 +1,398 @@
+//! Maps: making them, their elements one by one and in batches, their memory.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::bpf::{
+    Attributes, Cmd, Result, bpf, duplicate, number, open, read_address, write_address,
+};
+use super::btf::BtfFd;
+use super::mapping::{Mapping, page_size};
+use crate::kernel::cpus;
+use crate::spec::MapType;
+use crate::spec::limits::OBJECT_NAME_LEN;
+use crate::util::Errno;
+
+/// Bytes of a name, the final zero included.
+pub const NAME_LEN: usize = OBJECT_NAME_LEN;
+
+/// A map in the kernel.
+#[derive(Debug)]
+pub struct MapFd {
+    fd: OwnedFd,
+    key_size: usize,
+    /// Bytes that a lookup writes and an update reads: all CPUs' values.
+    value_size: usize,
+    max_entries: u32,
+    /// An arena's memory.
+    arena: Option<Mapping>,
+    /// Whether somebody reads this ring buffer.
+    read: Arc<AtomicBool>,
+}
+
+/// What a map is made of; the fields are those of `BPF_MAP_CREATE`.
+#[derive(Debug, Clone, Copy)]
+pub struct MapRequest<'a> {
+    pub map_type: MapType,
+    pub key_size: u32,
+    pub value_size: u32,
+    pub max_entries: u32,
+    pub flags: u32,
+    pub extra: u64,
+    pub numa_node: u32,
+    pub name: [u8; NAME_LEN],
+    pub inner: Option<&'a MapFd>,
+    /// The BTF, and the types of key and value in it.
+    pub types: Option<(&'a BtfFd, u32, u32)>,
+    /// The type of a `struct_ops` value in the kernel's BTF.
+    pub kernel_value_type: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+    inner_map_fd: i32,
+    numa_node: u32,
+    map_name: [u8; NAME_LEN],
+    map_ifindex: u32,
+    btf_fd: i32,
+    btf_key_type_id: u32,
+    btf_value_type_id: u32,
+    btf_vmlinux_value_type_id: u32,
+    map_extra: u64,
+}
+
+// SAFETY: integers; the 16 fields of 4 bytes before the one of 8 leave no gap.
+unsafe impl Attributes for MapCreate {}
+
+#[repr(C)]
+struct Element {
+    map_fd: i32,
+    zero: u32,
+    key: u64,
+    /// Value or next key.
+    value: u64,
+    flags: u64,
+}
+
+// SAFETY: integers; two of 4 bytes, then some of 8, leave no gap.
+unsafe impl Attributes for Element {}
+
+#[repr(C)]
+struct Elements {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: i32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+// SAFETY: integers; two of 4 bytes between those of 8 leave no gap.
+unsafe impl Attributes for Elements {}
+
+/// What a batch of look-ups gave, and how it ended: `ENOENT` when there is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelBatch {
+    /// The keys, one behind the other.
+    pub keys: Vec<u8>,
+    /// The values of these keys.
+    pub values: Vec<u8>,
+    /// Where the next batch goes on.
+    pub next: Vec<u8>,
+    /// What the command said.
+    pub result: Result<()>,
+}
+
+#[repr(C)]
+struct MapFreeze {
+    map_fd: i32,
+}
+
+// SAFETY: one integer.
+unsafe impl Attributes for MapFreeze {}
+
+impl MapFd {
+    /// `BPF_MAP_CREATE`.
+    pub fn create(request: &MapRequest<'_>) -> Result<Self> {
+        let (btf, key, value) = match request.types {
+            Some((btf, key, value)) => (Some(btf.as_fd()), key, value),
+            None => (None, 0, 0),
+        };
+        let mut attributes = MapCreate {
+            map_type: request.map_type.number(),
+            key_size: request.key_size,
+            value_size: request.value_size,
+            max_entries: request.max_entries,
+            map_flags: request.flags,
+            inner_map_fd: number(request.inner.map(|inner| inner.fd.as_fd())),
+            numa_node: request.numa_node,
+            map_name: request.name,
+            map_ifindex: 0,
+            btf_fd: number(btf),
+            btf_key_type_id: key,
+            btf_value_type_id: value,
+            btf_vmlinux_value_type_id: request.kernel_value_type,
+            map_extra: request.extra,
+        };
+        // SAFETY: no addresses, and the descriptors are borrowed.
+        let fd = unsafe { open(Cmd::MapCreate, &mut attributes) }?;
+        let arena = (request.map_type == MapType::Arena)
+            .then(|| Mapping::of_arena(&fd, request.max_entries, request.extra));
+        let value_size = request.value_size as usize;
+        let value_size = if request.map_type.info().per_cpu {
+            value_size.next_multiple_of(8) * cpus::possible() as usize
+        } else {
+            value_size
+        };
+        Ok(Self {
+            fd,
+            key_size: request.key_size as usize,
+            value_size,
+            max_entries: request.max_entries,
+            arena: arena.transpose()?,
+            read: Arc::default(),
+        })
+    }
+
+    /// Bytes of a value as user space sees it: all CPUs' values of a per-CPU map.
+    pub const fn value_size(&self) -> usize {
+        self.value_size
+    }
+
+    /// Another descriptor of the same map.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Writes to an arena's beginning.
+    pub fn write_arena(&mut self, bytes: &[u8]) -> Result<()> {
+        self.arena.as_mut().ok_or(Errno::EINVAL)?.write(bytes)
+    }
+
+    fn element(&self, key: u64, value: u64, flags: u64) -> Element {
+        Element {
+            map_fd: self.fd.as_raw_fd(),
+            zero: 0,
+            key,
+            value,
+            flags,
+        }
+    }
+
+    /// `EINVAL` unless key and value are as long as the map's. Without the number of
+    /// CPUs the kernel would write more than is expected.
+    fn check(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let fits = key.len() == self.key_size
+            && self.value_size > 0
+            && value.is_none_or(|value| value.len() == self.value_size);
+        fits.then_some(()).ok_or(Errno::EINVAL)
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM`. Maps without keys take an empty one.
+    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<()> {
+        self.check(key, Some(value))?;
+        let mut attributes = self.element(read_address(key), read_address(value), flags);
+        // SAFETY: key and value are as long as the map's; the kernel only reads them.
+        unsafe { bpf(Cmd::MapUpdateElem, &mut attributes) }.map(drop)
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM` of a map that holds maps or programs.
+    pub fn update_fd(&self, key: &[u8], fd: BorrowedFd<'_>, flags: u64) -> Result<()> {
+        self.update(key, &fd.as_raw_fd().to_ne_bytes(), flags)
+    }
+
+    /// `BPF_MAP_LOOKUP_ELEM`: the value under a key; of a bloom filter, which has no
+    /// keys, whether it may have `value`.
+    pub fn lookup_into(&self, key: &[u8], value: &mut [u8], flags: u64) -> Result<()> {
+        self.check(key, Some(value))?;
+        let mut attributes = self.element(read_address(key), write_address(value), flags);
+        // SAFETY: the key is as long as the map's, which is read; the value, which is
+        // written, is as long as the map's, for every CPU.
+        unsafe { bpf(Cmd::MapLookupElem, &mut attributes) }.map(drop)
+    }
+
+    /// The same, as a new value.
+    pub fn lookup(&self, key: &[u8], flags: u64) -> Result<Vec<u8>> {
+        let mut value = vec![0; self.value_size];
+        self.lookup_into(key, &mut value, flags)?;
+        Ok(value)
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
+    pub fn lookup_and_delete(&self, key: &[u8], flags: u64) -> Result<Vec<u8>> {
+        self.check(key, None)?;
+        let mut value = vec![0; self.value_size];
+        let mut attributes = self.element(read_address(key), write_address(&mut value), flags);
+        // SAFETY: as of `lookup_into`.
+        unsafe { bpf(Cmd::MapLookupAndDeleteElem, &mut attributes) }?;
+        Ok(value)
+    }
+
+    /// `BPF_MAP_DELETE_ELEM`.
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        let mut attributes = self.element(read_address(key), 0, 0);
+        // SAFETY: the key is as long as the map's, which is read.
+        unsafe { bpf(Cmd::MapDeleteElem, &mut attributes) }.map(drop)
+    }
+
+    /// `BPF_MAP_LOOKUP_BATCH`, or `BPF_MAP_LOOKUP_AND_DELETE_BATCH`: at most `count`
+    /// elements from where `from` says, or from the start.
+    pub fn read_batch(
+        &self,
+        from: Option<&[u8]>,
+        count: u32,
+        elem_flags: u64,
+        delete: bool,
+    ) -> KernelBatch {
+        let token = self.key_size.max(size_of::<u32>());
+        let mut read = KernelBatch {
+            keys: vec![0; self.key_size * count as usize],
+            values: vec![0; self.value_size * count as usize],
+            next: vec![0; token],
+            result: Ok(()),
+        };
+        let from = match from {
+            Some(from) if from.len() == token => read_address(from),
+            Some(_) => {
+                read.result = Err(Errno::EINVAL);
+                0
+            }
+            None => 0,
+        };
+        let mut attributes = Elements {
+            in_batch: from,
+            out_batch: write_address(&mut read.next),
+            keys: write_address(&mut read.keys),
+            values: write_address(&mut read.values),
+            count,
+            map_fd: self.fd.as_raw_fd(),
+            elem_flags,
+            flags: 0,
+        };
+        let command = match delete {
+            true => Cmd::MapLookupAndDeleteBatch,
+            false => Cmd::MapLookupBatch,
+        };
+        if read.result.is_ok() {
+            // SAFETY: `count` keys and values of the map's sizes have room, and both
+            // tokens are as long as a key, or a number of 4 bytes if that is longer,
+            // which is what either kind of map takes. What is written is ours alone.
+            read.result = unsafe { bpf(command, &mut attributes) }.map(drop);
+        }
+        // A command that failed at once leaves the number as it was given.
+        let told = match read.result {
+            Ok(()) | Err(Errno::ENOENT | Errno::ENOSPC) => attributes.count as usize,
+            Err(_) => 0,
+        };
+        read.keys.truncate(self.key_size * told);
+        read.values.truncate(self.value_size * told);
+        read
+    }
+
+    /// `BPF_MAP_UPDATE_BATCH`, or, without values, `BPF_MAP_DELETE_BATCH`; beside the
+    /// result how many elements were done.
+    pub fn write_batch(
+        &self,
+        keys: &[u8],
+        values: Option<&[u8]>,
+        elem_flags: u64,
+    ) -> (Result<()>, usize) {
+        let count = keys.len().checked_div(self.key_size).unwrap_or_default();
+        let fits = keys.len() == count * self.key_size
+            && values.is_none_or(|values| values.len() == count * self.value_size);
+        let Some(number) = u32::try_from(count).ok().filter(|_| fits) else {
+            return (Err(Errno::EINVAL), 0);
+        };
+        let mut attributes = Elements {
+            in_batch: 0,
+            out_batch: 0,
+            keys: read_address(keys),
+            values: values.map_or(0, read_address),
+            count: number,
+            map_fd: self.fd.as_raw_fd(),
+            elem_flags,
+            flags: 0,
+        };
+        let command = match values {
+            Some(_) => Cmd::MapUpdateBatch,
+            None => Cmd::MapDeleteBatch,
+        };
+        // SAFETY: so many keys and values of the map's sizes are there; the kernel only
+        // reads them.
+        let result = unsafe { bpf(command, &mut attributes) }.map(drop);
+        (result, attributes.count as usize)
+    }
+
+    /// `BPF_MAP_GET_NEXT_KEY`: the key after this one, or the first one.
+    pub fn next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>> {
+        if key.is_some_and(|key| key.len() != self.key_size) {
+            return Err(Errno::EINVAL);
+        }
+        let mut next = vec![0; self.key_size];
+        let key = key.map_or(0, read_address);
+        let mut attributes = self.element(key, write_address(&mut next), 0);
+        // SAFETY: both keys are as long as the map's; the second one is written.
+        unsafe { bpf(Cmd::MapGetNextKey, &mut attributes) }?;
+        Ok(next)
+    }
+
+    /// Another descriptor of the same map, which outlives this one.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Self {
+            fd: duplicate(self.fd.as_fd())?,
+            key_size: self.key_size,
+            value_size: self.value_size,
+            max_entries: self.max_entries,
+            arena: None,
+            read: self.read.clone(),
+        })
+    }
+
+    /// How many elements it may have; bytes of a ring buffer's data.
+    pub const fn max_entries(&self) -> u32 {
+        self.max_entries
+    }
+
+    /// Bytes of a key.
+    pub const fn key_size(&self) -> usize {
+        self.key_size
+    }
+
+    /// Shared by all who may read this ring buffer: whether one does.
+    pub const fn is_read(&self) -> &Arc<AtomicBool> {
+        &self.read
+    }
+
+    /// The memory of a ring buffer: the consumer's page, which may be written, and behind
+    /// the producer's page the data, twice.
+    pub fn map_ring(&self) -> Result<[Mapping; 2]> {
+        let page = page_size();
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        let consumer = Mapping::new(&self.fd, 0, page, both, 0)?;
+        let size = page + 2 * self.max_entries as usize;
+        let behind = libc::off_t::try_from(page).map_err(|_| Errno::EINVAL)?;
+        let producer = Mapping::new(&self.fd, 0, size, libc::PROT_READ, behind)?;
+        Ok([consumer, producer])
+    }
+
+    /// `BPF_MAP_FREEZE`: user space can't write to it any more.
+    pub fn freeze(&self) -> Result<()> {
+        let mut attributes = MapFreeze {
+            map_fd: self.fd.as_raw_fd(),
+        };
+        // SAFETY: no addresses.
+        unsafe { bpf(Cmd::MapFreeze, &mut attributes) }.map(drop)
+    }
+}

@@ -1,0 +1,37 @@
+//! System calls, in this folder and nowhere else. Each function of its files is safe
+//! for the rest of the crate: it builds what the kernel reads from slices and from file
+//! descriptors that are open as long as their owners live.
+
+#![allow(unsafe_code, reason = "system calls")]
+
+mod bpf;
+mod btf;
+mod links;
+mod machine;
+mod mapping;
+mod maps;
+mod mounts;
+mod perf;
+mod poll;
+mod process;
+mod program_info;
+mod programs;
+mod unused_call;
+mod watchdog;
+
+pub(super) use btf::BtfFd;
+pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
+pub(super) use machine::{boottime, monotonic, realtime};
+pub(super) use mapping::{Mapping, page_size};
+pub use maps::KernelBatch;
+pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
+pub(super) use mounts::{Access, Folder, errno_of};
+pub(super) use perf::{EventFlags, EventRequest, PerfFd, SampleType};
+pub(super) use poll::poll;
+pub(super) use process::{
+    Flag, first_signal, grace_period, hold, process, raise_on_signals, send_signal,
+};
+pub use program_info::{ProgramInfo, RunStatistics, program_ids};
+pub(super) use programs::{ProgFd, ProgRequest, RunRequest};
+pub use unused_call::UnusedCall;
+pub(super) use watchdog::Watchdog;

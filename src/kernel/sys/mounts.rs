@@ -1,0 +1,227 @@
+//! Mounts that nobody sees, and files that are named from a folder's descriptor.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::bpf::{Result, last_errno};
+use crate::util::Errno;
+
+/// `FSOPEN_CLOEXEC`, `FSMOUNT_CLOEXEC` (`include/uapi/linux/mount.h`).
+const CLOEXEC: libc::c_long = 1;
+/// `FSCONFIG_CMD_CREATE`.
+const CREATE: libc::c_long = 6;
+/// `MOUNT_ATTR_NOSUID`, `MOUNT_ATTR_NODEV` and `MOUNT_ATTR_NOEXEC`.
+const HARMLESS: libc::c_long = 2 | 4 | 8;
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Writing; what was there is gone.
+    Write,
+}
+
+/// A folder, by its descriptor.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+impl Folder {
+    /// A folder by its path.
+    pub fn open(path: &CStr) -> Result<Self> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        // SAFETY: the path ends with a zero and is only read.
+        owned(unsafe { libc::open(path.as_ptr(), flags) }.into()).map(Self)
+    }
+
+    /// The root of a file system, mounted for this descriptor alone: no path leads there,
+    /// and with the descriptor the mount is gone.
+    pub fn mount(file_system: &CStr) -> Result<Self> {
+        // SAFETY: the name ends with a zero and is only read.
+        let opened = unsafe { libc::syscall(libc::SYS_fsopen, file_system.as_ptr(), CLOEXEC) };
+        let context = owned(opened)?;
+        let number = libc::c_long::from(context.as_raw_fd());
+        let none = std::ptr::null::<u8>();
+        // SAFETY: the descriptor is open; this command takes no key and no value.
+        let created = unsafe {
+            libc::syscall(
+                libc::SYS_fsconfig,
+                number,
+                CREATE,
+                none,
+                none,
+                0 as libc::c_long,
+            )
+        };
+        if created < 0 {
+            return Err(last_errno());
+        }
+        // SAFETY: the descriptor is open; the rest are numbers.
+        owned(unsafe { libc::syscall(libc::SYS_fsmount, number, CLOEXEC, HARMLESS) }).map(Self)
+    }
+
+    /// The magic number of its file system (`include/uapi/linux/magic.h`).
+    pub fn magic(&self) -> Result<u64> {
+        // SAFETY: zeros are a value of this struct of integers.
+        let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open; the struct, which is written, is borrowed mutably.
+        match unsafe { libc::fstatfs(self.0.as_raw_fd(), &raw mut about) } {
+            // The type's sign and width differ from machine to machine.
+            0 => Ok(u64::try_from(i128::from(about.f_type)).unwrap_or(u64::MAX)),
+            _ => Err(last_errno()),
+        }
+    }
+
+    /// A file below it.
+    pub fn file(&self, path: &str, access: Access) -> Result<File> {
+        let flags = match access {
+            Access::Read => libc::O_RDONLY,
+            Access::Write => libc::O_WRONLY | libc::O_TRUNC,
+        };
+        self.open_at(path, flags).map(File::from)
+    }
+
+    /// A folder below it.
+    pub fn folder(&self, path: &str) -> Result<Self> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        self.open_at(path, flags).map(Self)
+    }
+
+    fn open_at(&self, path: &str, flags: libc::c_int) -> Result<OwnedFd> {
+        let path = c_string(path)?;
+        let at = self.0.as_raw_fd();
+        // SAFETY: the descriptor is open; the path ends with a zero and is only read.
+        owned(unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
+    }
+
+    /// Makes a folder in it.
+    pub fn make(&self, name: &str) -> Result<()> {
+        let name = c_string(name)?;
+        // SAFETY: the descriptor is open; the name ends with a zero and is only read.
+        match unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) } {
+            0 => Ok(()),
+            _ => Err(last_errno()),
+        }
+    }
+
+    /// The names of the folders in it, in order.
+    pub fn folders(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut buffer = vec![0; 1 << 15];
+        // `folder` opens it for reading, and from its start.
+        let fd = self.folder(".")?;
+        loop {
+            // SAFETY: the descriptor is open; the kernel writes at most as many bytes as
+            // the buffer has, which is borrowed mutably.
+            let read = unsafe {
+                libc::syscall(
+                    libc::SYS_getdents64,
+                    fd.0.as_raw_fd(),
+                    buffer.as_mut_ptr(),
+                    buffer.len(),
+                )
+            };
+            let read = usize::try_from(read).map_err(|_| last_errno())?;
+            let Some(entries) = buffer.get(..read).filter(|entries| !entries.is_empty()) else {
+                break;
+            };
+            names.extend(Entries(entries));
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The names of folders in what `getdents64` gives: records of an inode number, an offset,
+/// the record's length (2 bytes), the type, and the name with its zero.
+struct Entries<'a>(&'a [u8]);
+
+impl Iterator for Entries<'_> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        const LENGTH: std::ops::Range<usize> = 16..18;
+        const TYPE: usize = 18;
+        const NAME: usize = 19;
+        while !self.0.is_empty() {
+            let length = self.0.get(LENGTH)?.try_into().ok()?;
+            let (entry, rest) = self.0.split_at_checked(u16::from_ne_bytes(length).into())?;
+            self.0 = rest;
+            let name = CStr::from_bytes_until_nul(entry.get(NAME..)?).ok()?;
+            let name = name.to_string_lossy();
+            if entry.get(TYPE) == Some(&libc::DT_DIR) && name != "." && name != ".." {
+                return Some(name.into_owned());
+            }
+        }
+        None
+    }
+}
+
+/// The error number of a failed read or write.
+pub fn errno_of(error: &io::Error) -> Errno {
+    let number = error
+        .raw_os_error()
+        .and_then(|number| number.try_into().ok());
+    Errno(number.unwrap_or(Errno::EIO.0))
+}
+
+fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Errno::EINVAL)
+}
+
+/// The descriptor that a call has just opened, or why it did not.
+fn owned(result: libc::c_long) -> Result<OwnedFd> {
+    match i32::try_from(result) {
+        // SAFETY: the kernel has just opened this descriptor for us, so nobody else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(last_errno()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_listed_without_files() {
+        let root = CString::new(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let names = Folder::open(&root).unwrap().folders().unwrap();
+        assert!(names.iter().any(|name| name == "src"), "{names:?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| name != "Cargo.toml" && name != "..")
+        );
+        assert!(names.is_sorted());
+    }
+
+    #[test]
+    fn entries_that_are_cut_off_end_the_list() {
+        let mut entry = vec![0; 24];
+        entry[16] = 24;
+        entry[18] = libc::DT_DIR;
+        entry[19] = b'x';
+        assert_eq!(Entries(&entry).collect::<Vec<_>>(), ["x"]);
+        assert_eq!(Entries(&entry[..20]).count(), 0);
+        // A length of 0 would never end.
+        entry[16] = 0;
+        assert_eq!(Entries(&entry).count(), 0);
+    }
+
+    #[test]
+    fn a_failure_has_its_number() {
+        let root = Folder::open(c"/").unwrap();
+        let missing = root.file("no such file", Access::Read).map(drop);
+        assert_eq!(missing, Err(Errno::ENOENT));
+        assert_eq!(root.folder("a\0b").map(drop), Err(Errno::EINVAL));
+        assert_eq!(Folder::open(c"/proc").unwrap().magic(), Ok(0x9fa0));
+    }
+}

@@ -1,0 +1,188 @@
+//! An instance of ftrace: events of its own, in buffers of its own, that nobody else's
+//! tracing sees (`Documentation/trace/ftrace.rst`, "Instances").
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::error::TracefsError;
+use super::files::{INSTANCES, Tracefs};
+use crate::kernel::sys::Watchdog;
+
+type Result<T> = std::result::Result<T, TracefsError>;
+
+/// An instance `bpflab-PID`, or `bpflab-PID-N`.
+///
+/// It is removed, and what it enabled is disabled, when the value is dropped, and also
+/// when the process ends by a signal or is killed: a process of its own, which no signal
+/// to this one reaches, waits for that.
+#[derive(Debug)]
+pub struct Instance<'a> {
+    tracefs: &'a Tracefs,
+    name: String,
+    _watchdog: Watchdog,
+}
+
+impl<'a> Instance<'a> {
+    /// Makes one, in which nothing is enabled.
+    ///
+    /// # Errors
+    /// [`TracefsError::File`] where the kernel has none, or not for us.
+    pub fn create(tracefs: &'a Tracefs) -> Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let pid = std::process::id();
+        let name = match MADE.fetch_add(1, Ordering::Relaxed) {
+            0 => format!("bpflab-{pid}"),
+            number => format!("bpflab-{pid}-{number}"),
+        };
+        let error = |errno| TracefsError::File {
+            path: format!("{INSTANCES}/{name}"),
+            errno,
+        };
+        let instances = tracefs.open_folder(INSTANCES)?;
+        let watchdog = Watchdog::start(&instances, &name).map_err(error)?;
+        instances.make(&name).map_err(error)?;
+        Ok(Self {
+            tracefs,
+            name,
+            _watchdog: watchdog,
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Limits all its events to these tasks.
+    ///
+    /// # Errors
+    /// [`TracefsError::File`].
+    pub fn set_pids(&self, pids: &[u32]) -> Result<()> {
+        let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+        self.write("set_event_pid", &pids.join(" "))
+    }
+
+    /// Limits an event to records of which a condition holds (`count > 4096`), or to
+    /// none (`0`).
+    ///
+    /// # Errors
+    /// [`TracefsError::File`], also for a condition that is none.
+    pub fn set_filter(&self, group: &str, name: &str, filter: &str) -> Result<()> {
+        self.write(&format!("events/{group}/{name}/filter"), filter)
+    }
+
+    /// Switches an event on or off.
+    ///
+    /// # Errors
+    /// [`TracefsError::File`].
+    pub fn enable(&self, group: &str, name: &str, on: bool) -> Result<()> {
+        let text = if on { "1" } else { "0" };
+        self.write(&format!("events/{group}/{name}/enable"), text)
+    }
+
+    /// Forgets what was recorded.
+    ///
+    /// # Errors
+    /// [`TracefsError::File`].
+    pub fn clear(&self) -> Result<()> {
+        self.write("trace", "")
+    }
+
+    /// How many events were recorded since it was made, or [cleared](Self::clear): those
+    /// that newer ones have overwritten are counted, too.
+    ///
+    /// # Errors
+    /// [`TracefsError::File`].
+    pub fn recorded(&self) -> Result<u64> {
+        let path = self.path("per_cpu");
+        let mut recorded = 0;
+        for cpu in self
+            .tracefs
+            .open_folder(&path)?
+            .folders()
+            .unwrap_or_default()
+        {
+            recorded += kept(&self.tracefs.read(&format!("{path}/{cpu}/stats"))?);
+        }
+        Ok(recorded)
+    }
+
+    fn path(&self, file: &str) -> String {
+        format!("{INSTANCES}/{}/{file}", self.name)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<()> {
+        self.tracefs.write(&self.path(file), text)
+    }
+}
+
+/// The events that one CPU's `stats` counts: those that are there and those overwritten.
+fn kept(stats: &str) -> u64 {
+    let lines = stats.lines().filter_map(|line| line.split_once(": "));
+    let counts = lines.filter(|(key, _)| matches!(*key, "entries" | "overrun"));
+    counts
+        .filter_map(|(_, count)| count.trim().parse::<u64>().ok())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::util::is_emulated;
+
+    #[test]
+    fn statistics_are_added() {
+        let stats =
+            "entries: 129\noverrun: 17\ncommit overrun: 3\nbytes: 6328\ndropped events: 2\n";
+        assert_eq!(kept(stats), 146);
+        assert_eq!(kept(""), 0);
+    }
+
+    #[test]
+    fn an_instance_records_what_it_was_asked_for_and_is_gone() {
+        if is_emulated() {
+            return eprintln!("skipped: starting processes may hang in an emulator");
+        }
+        let made = Tracefs::open();
+        let Ok(tracefs) = made.inspect_err(|error| eprintln!("skipped: {error}")) else {
+            return;
+        };
+        let instance = match Instance::create(&tracefs) {
+            Ok(instance) => instance,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let name = instance.name().to_owned();
+        assert!(tracefs.instances().unwrap().contains(&name));
+
+        // The number of this thread, whose writes are recorded.
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let pid = status.lines().find_map(|line| line.strip_prefix("Pid:"));
+        let pid = pid.unwrap().trim().parse().unwrap();
+        instance.set_pids(&[pid]).unwrap();
+        let mut null = std::fs::File::create("/dev/null").unwrap();
+        let mut writes = |count| (0..count).for_each(|_| null.write_all(b"1234567").unwrap());
+        let event = ("syscalls", "sys_enter_write");
+        instance.enable(event.0, event.1, true).unwrap();
+        writes(100);
+        // Writing to its own files is recorded, too.
+        let recorded = instance.recorded().unwrap();
+        assert!((100..110).contains(&recorded), "{recorded}");
+        instance.set_filter(event.0, event.1, "count == 7").unwrap();
+        instance.clear().unwrap();
+        writes(10);
+        assert_eq!(instance.recorded().unwrap(), 10);
+        instance.enable(event.0, event.1, false).unwrap();
+        instance.clear().unwrap();
+        writes(10);
+        assert_eq!(instance.recorded().unwrap(), 0);
+        let error = instance
+            .set_filter(event.0, event.1, "nonsense(")
+            .unwrap_err();
+        assert!(matches!(error, TracefsError::File { .. }), "{error}");
+
+        drop(instance);
+        assert!(!tracefs.instances().unwrap().contains(&name));
+    }
+}

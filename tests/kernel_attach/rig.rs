@@ -1,0 +1,125 @@
+//! Programs for these tests, and system calls that hit them.
+
+use std::os::unix::fs::chown;
+use std::sync::Arc;
+
+use bpflab::isa::assemble_with;
+use bpflab::kernel::attach::{AttachError, AttachPoint, Attachment, attach};
+use bpflab::kernel::perf::{EventSource, PerfSamples, SampleOptions};
+use bpflab::kernel::tracefs::Tracefs;
+use bpflab::kernel::{LoadOptions, LoadedMaps, LoadedProgram, load};
+use bpflab::program::{MapDef, Program};
+use bpflab::spec::ProgType;
+
+use super::here;
+
+/// The tracepoint that [`fire`] hits; hardly anybody else does.
+pub const GROUP: &str = "syscalls";
+pub const NAME: &str = "sys_enter_chown";
+
+/// Process and thread as `bpf_get_current_pid_tgid` has them.
+pub fn pid_tgid() -> u64 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap();
+    let mut parts = link
+        .iter()
+        .map(|part| part.to_str().unwrap().parse::<u64>());
+    let (pid, tid) = (parts.next().unwrap(), parts.nth(1).unwrap());
+    pid.unwrap() << 32 | tid.unwrap()
+}
+
+pub fn tid() -> u32 {
+    u32::try_from(pid_tgid() & 0xffff_ffff).unwrap()
+}
+
+/// A system call with arguments of our choice, which fails and changes nothing.
+pub fn fire(uid: u32, gid: u32) {
+    chown("/no/such/file", Some(uid), Some(gid)).unwrap_err();
+}
+
+/// Whether there is a kernel, and one with the tracepoint; says why a test is skipped.
+pub fn is_there() -> bool {
+    if here::kernel().is_none() {
+        return false;
+    }
+    match Tracefs::open().and_then(|tracefs| tracefs.tracepoint_id(GROUP, NAME)) {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+/// A program that does `body` in this thread, with the context in r6, and elsewhere
+/// returns 1.
+pub fn program(name: &str, prog_type: ProgType, maps: &[MapDef], body: &str) -> Arc<Program> {
+    let mut program = Program::new(name, prog_type, Vec::new());
+    program.license = "GPL".to_owned();
+    program.maps = maps.to_vec().into();
+    let text = format!(
+        "r6 = r1
+         call bpf_get_current_pid_tgid
+         r1 = {} ll
+         if r0 != r1 goto others
+         {body}
+         exit
+         others:
+         r0 = 1
+         exit",
+        pid_tgid()
+    );
+    program.insns = assemble_with(&text, &program)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .slots;
+    Arc::new(program)
+}
+
+/// A program that returns a number.
+pub fn returning(number: i32) -> Arc<Program> {
+    let body = format!("r0 = {number}");
+    program(
+        &format!("returns_{number}"),
+        ProgType::Tracepoint,
+        &[],
+        &body,
+    )
+}
+
+/// Loads a program that must be accepted.
+pub fn loaded(program: &Program, maps: &LoadedMaps) -> LoadedProgram {
+    let loaded = load(program, maps, &LoadOptions::default()).unwrap();
+    let refused = || panic!("{}: {}", program.name, loaded.verdict.message);
+    loaded.program.unwrap_or_else(refused)
+}
+
+/// Loads a program without maps and attaches it.
+pub fn attached(program: &Program, point: &AttachPoint) -> Result<Attachment, AttachError> {
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
+    attach(&loaded(program, &maps), point)
+}
+
+pub fn point() -> AttachPoint {
+    AttachPoint::tracepoint(GROUP, NAME)
+}
+
+/// Samples of a tracepoint, of all threads of this process.
+pub fn samples_of(group: &str, name: &str) -> PerfSamples {
+    let id = Tracefs::open().unwrap().tracepoint_id(group, name).unwrap();
+    let own = SampleOptions::default().of_process(std::process::id());
+    PerfSamples::open(EventSource::Tracepoint(id), &own).unwrap()
+}
+
+/// The records of this thread that wait to be read.
+pub fn records(samples: &mut PerfSamples) -> Vec<Vec<u8>> {
+    let tid = tid();
+    let mut records = Vec::new();
+    samples.drain(|sample| {
+        if sample.tid == tid {
+            assert_eq!(sample.pid, std::process::id());
+            records.push((sample.time, sample.raw.to_vec()));
+        }
+    });
+    // CPU by CPU, each in order: the thread may have moved.
+    records.sort_by_key(|(time, _)| *time);
+    records.into_iter().map(|(_, record)| record).collect()
+}

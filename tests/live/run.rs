@@ -1,0 +1,128 @@
+//! An example recorded while something happens, and replayed on every engine.
+
+use std::process::Command;
+use std::time::Instant;
+
+use bpflab::Object;
+use bpflab::compare::live::{Live, LiveError, LiveOptions, Summary};
+use bpflab::compare::replay::{Replay, Report, Word};
+use bpflab::harness::EngineKind;
+
+/// How many events are made: a few thousand, or what `BPFLAB_LIVE_EVENTS` says.
+pub fn events() -> u64 {
+    let given = std::env::var("BPFLAB_LIVE_EVENTS").ok();
+    given.map_or(3000, |text| text.parse().expect("a number of events"))
+}
+
+/// An example of the repository.
+pub fn example(name: &str) -> Object {
+    let path = format!("{}/examples/bpf/{name}.bpf.o", env!("CARGO_MANIFEST_DIR"));
+    Object::open(path).unwrap()
+}
+
+/// What was recorded, and what the engines made of it.
+pub struct Compared {
+    pub name: String,
+    pub bytes: Vec<u8>,
+    pub summary: Summary,
+    pub reports: Vec<Report>,
+    pub replay: Replay,
+}
+
+/// Records an object's programs while a command runs. None where this machine can't, which
+/// is said.
+pub fn record(
+    name: &str,
+    object: &Object,
+    options: &LiveOptions,
+    command: &mut Command,
+) -> Option<(Vec<u8>, Summary)> {
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        eprintln!("skipped: {name}: /sys/kernel/btf/vmlinux is not there");
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let recorded = Live::start(object, options).and_then(|live| live.run(command, &mut bytes));
+    match recorded {
+        Ok(summary) => Some((bytes, summary)),
+        Err(error) if LiveError::is_unavailable(&error) => {
+            eprintln!("skipped: {name}: {error}");
+            None
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+/// Records, and replays on every engine.
+pub fn compare(
+    name: &str,
+    object: &Object,
+    options: &LiveOptions,
+    command: &mut Command,
+) -> Option<Compared> {
+    let (bytes, summary) = record(name, object, options, command)?;
+    let replay = Replay::new(object, bytes.clone()).unwrap();
+    let reports = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit].map(|engine| {
+        let start = Instant::now();
+        let report = replay.run(engine).unwrap();
+        let took = start.elapsed();
+        let firings = report.firings();
+        eprintln!(
+            "{name}: {engine}: {}, {firings} firings in {took:?}",
+            report.word()
+        );
+        report
+    });
+    Some(Compared {
+        name: name.to_owned(),
+        bytes,
+        summary,
+        reports: reports.into(),
+        replay,
+    })
+}
+
+impl Compared {
+    /// Tells the verdicts, a line for each program.
+    pub fn tell(&self) {
+        for (at, program) in self.reports[0].programs.iter().enumerate() {
+            let verdicts = self.reports.iter().map(|report| {
+                let program = &report.programs[at];
+                let engine = program.engine.map_or("none", EngineKind::name);
+                format!(
+                    "{}: {} (on {engine})",
+                    report.engine,
+                    program.verdict.word()
+                )
+            });
+            let verdicts: Vec<_> = verdicts.collect();
+            eprintln!(
+                "| {} | {} | {} | {} |",
+                self.name,
+                program.name,
+                program.firings,
+                verdicts.join(" | ")
+            );
+        }
+        for report in &self.reports {
+            for missing in &report.missing {
+                eprintln!("  {}: missing: {missing}", report.engine);
+            }
+        }
+    }
+
+    /// Asserts that every engine says what is expected, and that there were at least so many
+    /// firings.
+    #[track_caller]
+    pub fn expect(&self, least: u64, expected: &[Word]) {
+        self.tell();
+        for report in &self.reports {
+            assert!(
+                expected.contains(&report.word()),
+                "{}: {report:#?}",
+                self.name
+            );
+            assert!(report.firings() >= least, "{}: {report:#?}", self.name);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is watched: this test's own binary, run again with something to do. Nothing has to
+//! be installed, and it does the same each time.
+
+use std::net::UdpSocket;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// In the environment: what to do.
+const WORK: &str = "BPFLAB_LIVE_WORK";
+
+/// A command that does something so many times.
+pub fn command(work: &str, count: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    // The words are libtest's, to run one test only.
+    command
+        .args([
+            "--exact",
+            "work::does_what_it_is_told",
+            "--ignored",
+            "--test-threads=1",
+        ])
+        .env(WORK, format!("{work} {count}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+#[test]
+#[ignore = "what the other tests run"]
+fn does_what_it_is_told() {
+    let Ok(work) = std::env::var(WORK) else {
+        eprintln!("skipped: {WORK} says what to do");
+        return;
+    };
+    let (what, count) = work.rsplit_once(' ').unwrap();
+    let count: u64 = count.parse().unwrap();
+    match what.split_once(' ').unwrap_or((what, "")) {
+        ("writes", _) => writes(count),
+        ("datagrams", port) => datagrams(count, port.parse().unwrap()),
+        ("processes", _) => processes(count),
+        ("threads", _) => threads(count),
+        ("reads", path) => reads(count, path),
+        ("requests", _) => requests(count),
+        ("milliseconds", _) => burn(Duration::from_millis(count)),
+        (other, _) => panic!("nobody knows how to do '{other}'"),
+    }
+}
+
+/// Writes of all sizes, to where they cost nothing.
+fn writes(count: u64) {
+    use std::io::Write;
+    let mut sink = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .unwrap();
+    let bytes = vec![0; 1 << 16];
+    for number in 0..count {
+        let len = 1usize << (number % 17);
+        sink.write_all(&bytes[..len]).unwrap();
+    }
+}
+
+/// Datagrams to a port on which nobody listens: the kernel drops them.
+fn datagrams(count: u64, port: u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..count {
+        // The answer to the one before makes every second one fail.
+        let _ = socket.send_to(&number.to_le_bytes(), ("127.0.0.1", port));
+    }
+}
+
+/// Processes that do nothing.
+fn processes(count: u64) {
+    for _ in 0..count {
+        let status = Command::new("/bin/true").status().unwrap();
+        assert!(status.success());
+    }
+}
+
+/// Two threads that wake each other.
+fn threads(count: u64) {
+    let (there, away) = std::sync::mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || away.into_iter().sum::<u64>());
+        for number in 0..count {
+            there.send(number).unwrap();
+        }
+        drop(there);
+    });
+}
+
+/// Reads of a page that don't come out of a cache.
+fn reads(count: u64, path: &str) {
+    use std::os::unix::fs::FileExt;
+    const PAGE: usize = 4096;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .unwrap();
+    let room = vec![0; 2 * PAGE];
+    let start = room.as_ptr().align_offset(PAGE);
+    let mut room = room;
+    let pages = file
+        .metadata()
+        .map_or(0, |meta| meta.len() / PAGE as u64)
+        .max(256);
+    for number in 0..count {
+        let page = number * 7919 % pages;
+        file.read_exact_at(&mut room[start..start + PAGE], page * PAGE as u64)
+            .unwrap();
+    }
+}
+
+/// Calls of a function that a probe can be put on.
+fn requests(count: u64) {
+    for number in 0..count {
+        std::hint::black_box(handle_request(number, c"/index".as_ptr()));
+    }
+}
+
+/// What servers do, in short.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn handle_request(id: u64, path: *const std::ffi::c_char) -> u64 {
+    std::hint::black_box((id, path));
+    id.wrapping_mul(31)
+}
+
+/// Computes for a while.
+fn burn(time: Duration) {
+    let start = Instant::now();
+    let mut sum = 0u64;
+    while start.elapsed() < time {
+        for number in 0..1000 {
+            sum = std::hint::black_box(sum.wrapping_add(number));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The examples of `examples/bpf` in the running kernel: recorded while something happens,
+//! and replayed on every engine, which have to say the same. Skipped, visibly, where the
+//! kernel can't be asked.
+//!
+//! `BPFLAB_LIVE_EVENTS` says how many events each test makes (3000 if it says nothing), and
+//! with `--nocapture` each tells its row of the table in `docs/live.md`:
+//!
+//! ```text
+//! BPFLAB_LIVE_EVENTS=100000 cargo test --release --test live_examples -- --nocapture
+//! ```
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "live/run.rs"]
+mod run;
+#[path = "live/work.rs"]
+mod work;
+
+use bpflab::compare::live::LiveOptions;
+use bpflab::compare::replay::Word;
+
+use run::{compare, events, example};
+
+/// All that can be judged is equal.
+const FINE: &[Word] = &[Word::Equal];
+/// The same, where last contents may depend on the order of events on several CPUs.
+const ANY_ORDER: &[Word] = &[Word::Equal, Word::OrderUnknown];
+
+/// What happens to everybody.
+fn all() -> LiveOptions {
+    LiveOptions {
+        all: true,
+        ..LiveOptions::default()
+    }
+}
+
+#[test]
+fn sizes_of_writes() {
+    let count = events();
+    let mut command = work::command("writes", count);
+    let object = example("write_hist");
+    if let Some(done) = compare("write_hist", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count, FINE);
+    }
+}
+
+#[test]
+fn dropped_packets() {
+    let count = events();
+    let mut command = work::command("datagrams 9", count);
+    let object = example("dropmon");
+    if let Some(done) = compare("dropmon", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count / 2, FINE);
+    }
+}
+
+#[test]
+fn programs_that_start() {
+    let count = events() / 20;
+    let mut command = work::command("processes", count);
+    let object = example("execsnoop");
+    if let Some(done) = compare("execsnoop", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count, ANY_ORDER);
+    }
+}
+
+#[test]
+fn processes_that_end() {
+    let count = events() / 20;
+    let mut command = work::command("processes", count);
+    let object = example("exits");
+    if let Some(done) = compare("exits", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count, ANY_ORDER);
+    }
+}
+
+#[test]
+fn softirqs() {
+    let mut command = work::command("datagrams 9", events());
+    if let Some(done) = compare("softirqs", &example("softirqs"), &all(), &mut command) {
+        done.expect(events(), ANY_ORDER);
+    }
+}
+
+#[test]
+fn waits_for_a_cpu() {
+    let mut command = work::command("threads", events());
+    if let Some(done) = compare("runqlat", &example("runqlat"), &all(), &mut command) {
+        done.expect(events(), ANY_ORDER);
+    }
+}
+
+#[test]
+fn samples_of_what_runs() {
+    let options = LiveOptions {
+        frequency: Some(4000),
+        ..LiveOptions::default()
+    };
+    let mut command = work::command("milliseconds", events() / 3);
+    if let Some(done) = compare("profile", &example("profile"), &options, &mut command) {
+        done.expect(events() / 10, ANY_ORDER);
+    }
+}
+
+#[test]
+fn only_packets_of_lo() {
+    let count = events();
+    let mut command = work::command("datagrams 9", count);
+    let object = example("lo_filter");
+    if let Some(done) = compare("lo_filter", &object, &LiveOptions::default(), &mut command) {
+        done.expect(count / 2, FINE);
+    }
+}
+
+#[test]
+fn calls_of_a_function() {
+    let count = events();
+    let binary = std::env::current_exe().unwrap();
+    let mut object = example("func_latency");
+    for name in ["enter", "leave"] {
+        let target = format!("{}:handle_request", binary.display());
+        object.program_mut(name).unwrap().set_attach_target(target);
+    }
+    let mut command = work::command("requests", count);
+    let options = LiveOptions::default();
+    if let Some(done) = compare("func_latency", &object, &options, &mut command) {
+        done.expect(2 * count, FINE);
+    }
+}

@@ -1,0 +1,247 @@
+//! Recording in user space: the recorded form is an ordinary program, so our own machine
+//! runs it, and its ring buffer has the firings.
+
+use std::sync::Arc;
+
+use bpflab::Vm;
+use bpflab::compare::recording::{
+    Contents, CpuTotal, Header, How, MapEntry, MapRead, Output, RecordedMap, RecordedProgram,
+    Source, Summary, When, Writer,
+};
+use bpflab::harness::EngineKind;
+use bpflab::instrument::{Firing, Plan, RecordMaps, RecordOptions, Unrecordable};
+use bpflab::program::{MapDef, Program};
+use bpflab::vm::events::Event;
+use bpflab::vm::maps::Kind;
+use bpflab::vm::{Output as Given, ProgramHandle, World};
+
+/// So many CPUs has the machine that is recorded.
+pub const CPUS: u32 = 4;
+
+/// What was recorded, to be written to a file, or changed before.
+#[derive(Clone)]
+pub struct Taped {
+    pub programs: Vec<Arc<Program>>,
+    pub maps: Vec<MapDef>,
+    pub context_lens: Vec<u32>,
+    /// Entries of maps: before or after, map, key, value.
+    pub entries: Vec<(When, u32, Vec<u8>, Vec<u8>)>,
+    pub firings: Vec<Vec<u8>>,
+    pub outputs: Vec<(Source, Option<u32>, Option<u32>, Vec<u8>)>,
+    pub sequences: Vec<u64>,
+}
+
+/// A machine in which programs are recorded.
+pub struct Recorder {
+    pub vm: Vm,
+    pub handles: Vec<ProgramHandle>,
+    ring: usize,
+    taped: Taped,
+}
+
+impl Recorder {
+    /// Loads the recorded forms of programs that share their maps.
+    pub fn new(programs: Vec<Arc<Program>>, context_len: u32) -> Self {
+        let world = World::with_cpus(CPUS);
+        Self::in_world(world, programs, context_len, EngineKind::Jit)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The same for programs that may have no room for what recording adds.
+    pub fn try_new(programs: Vec<Arc<Program>>, context_len: u32) -> Option<Self> {
+        let world = World::with_cpus(CPUS);
+        match Self::in_world(world, programs, context_len, EngineKind::Jit) {
+            Ok(recorder) => Some(recorder),
+            Err(why) => {
+                eprintln!("{why}");
+                None
+            }
+        }
+    }
+
+    pub fn in_world(
+        world: World,
+        programs: Vec<Arc<Program>>,
+        context_len: u32,
+        engine: EngineKind,
+    ) -> Result<Self, Unrecordable> {
+        let maps = programs[0].maps.clone();
+        let added = RecordMaps::add(&maps, 1 << 22);
+        let recorded = (0..).zip(&programs).map(|(number, program)| {
+            let options = RecordOptions {
+                number,
+                context_len,
+                all: true,
+            };
+            let form = Plan::new(program)?.record(&added, &options)?;
+            Ok(Arc::new(form))
+        });
+        let recorded: Vec<_> = recorded.collect::<Result<_, _>>()?;
+        let mut vm = Vm::with_world(world);
+        vm.set_engine(engine);
+        let handles = vm.load_programs(&added.maps, recorded).unwrap();
+        for handle in &handles {
+            let verdict = &vm.verification(*handle).unwrap().verdict;
+            assert!(verdict.accepted, "{}\n{}", verdict.message, verdict.log);
+        }
+        let mut recorder = Self {
+            vm,
+            handles,
+            ring: added.ring.index(),
+            taped: Taped {
+                context_lens: vec![0; programs.len()],
+                programs,
+                maps: maps.to_vec(),
+                entries: Vec::new(),
+                firings: Vec::new(),
+                outputs: Vec::new(),
+                sequences: vec![0; CPUS as usize],
+            },
+        };
+        recorder.read_maps(When::Before);
+        Ok(recorder)
+    }
+
+    /// Fires one of the programs.
+    pub fn fire(&mut self, program: usize, event: &Event) {
+        let outcome = self.vm.run_handle(self.handles[program], event).unwrap();
+        let cpu = self.vm.world().cpu();
+        let map_number = |name: &str| {
+            let place = self.taped.maps.iter().position(|map| map.name == *name);
+            u32::try_from(place.unwrap()).unwrap()
+        };
+        let mut outputs = Vec::new();
+        for output in &outcome.outputs {
+            match output {
+                Given::RingBuf { map, .. } if **map == *"rec_ring" => {}
+                Given::RingBuf { map, data } => {
+                    outputs.push((Source::Ring, Some(map_number(map)), None, data.clone()));
+                }
+                Given::Perf { map, cpu, data } => {
+                    let map = Some(map_number(map));
+                    outputs.push((Source::Perf, map, Some(*cpu), data.clone()));
+                }
+                Given::Printk(line) => {
+                    outputs.push((Source::Printk, None, Some(cpu), line.clone().into_bytes()));
+                }
+                _ => {}
+            }
+        }
+        self.taped.outputs.extend(outputs);
+        self.take();
+    }
+
+    /// Takes what waits in the rings.
+    pub fn take(&mut self) {
+        for map in self.vm.maps() {
+            if let Kind::RingBuf(ring) = map.raw().kind() {
+                let records = ring.take();
+                if map.handle().index() == self.ring {
+                    self.taped.firings.extend(records);
+                }
+            }
+        }
+    }
+
+    fn read_maps(&mut self, when: When) {
+        for (number, map) in (0..).zip(self.vm.maps()).take(self.taped.maps.len()) {
+            for (key, value) in map.entries_bytes().unwrap_or_default() {
+                self.taped.entries.push((when, number, key, value));
+            }
+        }
+    }
+
+    /// All that was recorded.
+    pub fn finish(mut self) -> Taped {
+        self.read_maps(When::After);
+        let mut taped = self.taped;
+        for bytes in &taped.firings {
+            let firing = Firing::parse(bytes).unwrap();
+            let len = u32::try_from(firing.context.len()).unwrap();
+            let known = &mut taped.context_lens[firing.program as usize];
+            *known = len.max(*known);
+            let next = &mut taped.sequences[firing.cpu as usize];
+            *next = (firing.sequence + 1).max(*next);
+        }
+        taped
+    }
+}
+
+impl Taped {
+    /// The file.
+    pub fn file(&self) -> Vec<u8> {
+        let programs = (0..).zip(self.programs.iter().zip(&self.context_lens));
+        let header = Header {
+            possible_cpus: CPUS,
+            programs: programs
+                .map(|(number, (program, context_len))| {
+                    let how = How::Instrumented;
+                    RecordedProgram::new(number, program, "here", *context_len, how)
+                })
+                .collect(),
+            maps: (0..)
+                .zip(&self.maps)
+                .map(|(number, map)| RecordedMap::new(number, map))
+                .collect(),
+            ..Header::default()
+        };
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&mut file, &header).unwrap();
+        self.write_maps(&mut writer, When::Before);
+        for firing in &self.firings {
+            writer.firing(firing).unwrap();
+        }
+        for (source, map, cpu, bytes) in &self.outputs {
+            let output = Output {
+                source: *source,
+                map: *map,
+                cpu: *cpu,
+                pid: None,
+                time: None,
+                bytes,
+            };
+            writer.output(&output).unwrap();
+        }
+        self.write_maps(&mut writer, When::After);
+        let cpus = (0..).zip(&self.sequences);
+        let cpus = cpus.map(|(cpu, sequence)| CpuTotal {
+            cpu,
+            sequence: *sequence,
+        });
+        let summary = Summary {
+            cpus: cpus.collect(),
+            ..Summary::default()
+        };
+        writer.finish(summary).unwrap();
+        file
+    }
+
+    fn write_maps(&self, writer: &mut Writer<&mut Vec<u8>>, at: When) {
+        for (number, def) in (0..).zip(&self.maps) {
+            let own = self.entries.iter();
+            let own: Vec<_> = own
+                .filter(|(when, map, ..)| *when == at && *map == number)
+                .collect();
+            for (when, map, key, value) in &own {
+                let entry = MapEntry {
+                    when: *when,
+                    map: *map,
+                    key,
+                    value,
+                };
+                writer.map_entry(&entry).unwrap();
+            }
+            let read = MapRead {
+                when: at,
+                map: number,
+                contents: match def.key_size {
+                    0 => Contents::Unread,
+                    _ => Contents::Whole,
+                },
+                entries: own.len() as u64,
+                why: b"",
+            };
+            writer.map_read(&read).unwrap();
+        }
+    }
+}
