@@ -328,11 +328,6 @@ impl Finder<'_> {
             Kind::Frame {
                 owner: Owner::Own,
                 off: Some(off),
-            } => (Some(off), true),
-            // The stack is read in aligned pieces only, and nobody knows what this is
-            // aligned to.
-            Kind::Frame { .. } => (None, false),
-            Kind::Record { .. } | Kind::Private | Kind::Own | Kind::Constant => (None, true),
             } => (Some(off), 8, true),
             Kind::Frame { off, .. } => (None, off.map_or(1, alignment), true),
             Kind::Record { .. } | Kind::Constant => (None, 8, true),
