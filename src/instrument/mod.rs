@@ -39,9 +39,9 @@ mod liveness;
 mod maps;
 mod patch;
 mod plan;
+mod record;
 mod replay;
 mod replay_maps;
-mod record;
 mod site;
 mod tape;
 

@@ -264,8 +264,15 @@ impl Taker<'_, '_> {
         self.find(taken, hands.entry, hands.other);
         let line = &mut taken.line;
         for (field, at) in fields {
-            let (Place::Memory { pointer, frame, align, .. }, Length::Fixed(bytes)) =
-                (field.place, field.length)
+            let (
+                Place::Memory {
+                    pointer,
+                    frame,
+                    align,
+                    ..
+                },
+                Length::Fixed(bytes),
+            ) = (field.place, field.length)
             else {
                 continue;
             };

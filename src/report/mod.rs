@@ -54,18 +54,12 @@ pub use map_contents::{Chart, MapContents, MapEntry, NamedChart, Variables};
 pub use map_summary::MapSummary;
 pub use outputs::{OutputRow, RecordTypes};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use record::RecordReport;
-pub use recording::{
-    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
-    RecordingReport, ResourceRow,
-}
-
 pub use overhead::{Overhead, OverheadRow, WatchTurn};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use record::RecordReport;
 pub use recording::{
-    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
-    ResourceRow,
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};

@@ -145,10 +145,10 @@ fn markers_here_and_there() {
     let mut vm = Vm::new(object.clone()).unwrap();
     vm.attach_all().unwrap();
     for id in 0..10u64 {
-        let start = vm.usdt("server:request__start").args([id, 0]);
+        let start = vm.usdt("server:request__start").unwrap().args([id, 0]);
         vm.fire(start.unwrap()).unwrap();
         let status = if id % 2 == 1 { 404 } else { 200 };
-        let done = vm.usdt("server:request__done").args([id, status]);
+        let done = vm.usdt("server:request__done").unwrap().args([id, status]);
         vm.fire(done.unwrap()).unwrap();
     }
     let theirs = maps.map(map_id(&object, "failures")).unwrap();
