@@ -13,6 +13,8 @@
 
 #[path = "live/disk.rs"]
 mod disk;
+#[path = "live/honesty.rs"]
+mod honesty;
 #[path = "live/run.rs"]
 mod run;
 #[path = "live/work.rs"]
