@@ -104,6 +104,44 @@ fn results_on_a_tracepoint_are_anded_and_decide_about_the_sample() {
     assert!(outcome.passed && outcome.perf_sample().is_some());
 }
 
+/// Programs of one's choice see an event as if they were attached there: what is attached
+/// does not count, and a fault is told with what came of those before.
+#[test]
+fn an_event_for_programs_of_ones_choice() {
+    for engine in ENGINES {
+        let section = format!("tp/{WRITE}");
+        let mut vm = attached(vec![returns("attached", &section, 0)]);
+        let own = [returns("one", "tp", 1), returns("two", "tp", 2)];
+        let wild = program("wild", "tp", "r0 = *(u64 *)(r10 +8)\nexit");
+        for program in own.into_iter().chain([wild]) {
+            vm.load_programs(&[], vec![Arc::new(program)]).unwrap();
+        }
+        vm.set_engine(engine);
+        let handle = |name| vm.program_handle(name).unwrap();
+        let [one, two, wild] = ["one", "two", "wild"].map(handle);
+        let event = write_event(&vm);
+
+        let alone = vm.fire_for(&[one], event.clone()).unwrap();
+        assert!(alone.outcome.passed && alone.outcome.perf_sample().is_some());
+        let both = vm.fire_for(&[two, one], event.clone()).unwrap();
+        assert_eq!(ran(&both.outcome), ["two", "one"]);
+        assert_eq!(
+            (both.outcome.verdict, both.outcome.passed),
+            (Some(0), false)
+        );
+        let runs: Vec<_> = both.runs.iter().map(|(program, _)| *program).collect();
+        assert_eq!(runs, [two, one]);
+
+        let stopped = vm.fire_for(&[one, wild, two], event.clone()).unwrap();
+        assert_eq!(ran(&stopped.outcome), ["one"]);
+        assert_eq!(stopped.runs.len(), 1);
+        assert_eq!(stopped.fault.unwrap().0, wild);
+
+        let kprobe = vm.kprobe("vfs_read").unwrap();
+        assert!(matches!(vm.fire_for(&[one], kprobe), Err(Error::Event(_))));
+    }
+}
+
 #[test]
 fn programs_run_in_the_order_of_their_hook() {
     for (section, target, expected) in [
@@ -122,9 +160,9 @@ fn programs_run_in_the_order_of_their_hook() {
         let event = match section {
             "tp" => vm.tracepoint(target).unwrap(),
             "raw_tp" => vm.raw_tracepoint(target).unwrap(),
-            "kprobe" => vm.kprobe(target),
-            "kretprobe" => vm.kretprobe(target),
-            _ => vm.uprobe("readline"),
+            "kprobe" => vm.kprobe(target).unwrap(),
+            "kretprobe" => vm.kretprobe(target).unwrap(),
+            _ => vm.uprobe("readline").unwrap(),
         };
         let outcome = vm.fire(event).unwrap();
         assert_eq!(ran(&outcome), expected, "{section}");
@@ -149,15 +187,15 @@ fn a_cpu_with_an_active_program_skips_whole_lists_and_counts_them() {
     let inner = [
         write_event(&vm),
         vm.raw_tracepoint("sys_enter").unwrap(),
-        vm.uprobe("/bin/bash:readline"),
+        vm.uprobe("/bin/bash:readline").unwrap(),
         vm.perf_event().unwrap(),
-        vm.kprobe("vfs_read"),
+        vm.kprobe("vfs_read").unwrap(),
     ];
     for event in inner {
         let place = Interrupt::at_call("ktime_get_ns").unwrap().of("outer");
         vm.interrupt(place, event);
     }
-    let event = vm.kprobe("vfs_read");
+    let event = vm.kprobe("vfs_read").unwrap();
     let outcome = vm.fire(event).unwrap();
     assert_eq!(ran(&outcome), ["outer"]);
     let told: Vec<_> = outcome
@@ -303,7 +341,7 @@ fn a_mock_fires_an_event_and_what_the_run_holds_stays() {
             Ok(outcome.returned("inner").unwrap_or_default().into())
         })
         .unwrap();
-        let event = vm.kprobe("f");
+        let event = vm.kprobe("f").unwrap();
         let outcome = vm.fire(event).unwrap();
         assert_eq!(outcome.records("rb").count(), 1);
         assert_eq!(outcome.nested[0].outcome.returned("inner"), Some(5));
@@ -426,10 +464,10 @@ fn places_refuse_what_the_kernel_refuses() {
     // A probe is made for each.
     vm.attach_to("kprobe", "vfs_read").unwrap();
     vm.attach_to("kprobe", "vfs_read").unwrap();
-    let event = vm.kprobe("vfs_read");
+    let event = vm.kprobe("vfs_read").unwrap();
     assert_eq!(ran(&vm.fire(event).unwrap()), ["kprobe", "kprobe"]);
     vm.detach("kprobe").unwrap();
-    let event = vm.kprobe("vfs_read");
+    let event = vm.kprobe("vfs_read").unwrap();
     assert!(vm.fire(event).unwrap().runs.is_empty());
 }
 
@@ -480,9 +518,9 @@ fn cookies_are_an_attachments_own() {
         let fire = |vm: &mut Vm, name: &str| {
             let event = match section {
                 "tp" => vm.tracepoint(name).unwrap(),
-                "uprobe" => vm.uprobe(name),
+                "uprobe" => vm.uprobe(name).unwrap(),
                 "perf_event" => vm.perf_event().unwrap(),
-                _ => vm.kprobe(name),
+                _ => vm.kprobe(name).unwrap(),
             };
             vm.fire(event).unwrap().returned("p")
         };
@@ -505,7 +543,7 @@ fn an_overridden_call_is_not_seen_by_the_probes_after_it() {
     ]);
     let error = vm.attach_to("override", "do_it+0x10").unwrap_err();
     assert!(error.to_string().contains("EINVAL"), "{error}");
-    let event = vm.kprobe("do_it");
+    let event = vm.kprobe("do_it").unwrap();
     let outcome = vm.fire(event).unwrap();
     assert_eq!(
         ran(&outcome),

@@ -119,7 +119,7 @@ fn calls_of_a_function() {
     let mut object = example("func_latency");
     for name in ["enter", "leave"] {
         let target = format!("{}:handle_request", binary.display());
-        object.program_mut(name).unwrap().set_attach_target(target);
+        object.entry_mut(name).unwrap().set_attach_target(target);
     }
     let mut command = work::command("requests", count);
     let options = LiveOptions::default();

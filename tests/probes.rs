@@ -75,14 +75,14 @@ fn kprobes_find_their_arguments_by_number_and_by_name() {
     everywhere(&["entered"], |vm, is_x86| {
         vm.detach("entered").unwrap();
         vm.attach_with_cookie("entered", None, 77).unwrap();
-        let event = vm.kprobe("do_it").set("second", -2).unwrap();
+        let event = vm.kprobe("do_it").unwrap().set("second", -2).unwrap();
         let event = event.arg(1, 10).unwrap().arg(5, 50).unwrap().at(0x4000);
         let outcome = fire(vm, event);
         assert!(outcome.passed);
         let second = (-2i64).cast_unsigned();
         let ip = if is_x86 { 0x4001 } else { 0x4000 };
         assert_eq!(seen(vm), [10, second, 0, 0, 50, 0x4000, ip, 77]);
-        let other = vm.kprobe("do_nothing");
+        let other = vm.kprobe("do_nothing").unwrap();
         assert!(fire(vm, other).runs.is_empty());
     });
 }
@@ -90,7 +90,7 @@ fn kprobes_find_their_arguments_by_number_and_by_name() {
 #[test]
 fn kretprobes_find_the_result() {
     everywhere(&["returned"], |vm, _| {
-        let event = vm.kretprobe("do_it").set("ret", -5).unwrap();
+        let event = vm.kretprobe("do_it").unwrap().set("ret", -5).unwrap();
         let outcome = fire(vm, event);
         assert_eq!(seen(vm)[0], (-5i64).cast_unsigned());
         assert!(!outcome.passed);
@@ -101,16 +101,16 @@ fn kretprobes_find_the_result() {
 fn system_calls_have_their_arguments_behind_the_wrapper() {
     for engine in ENGINES {
         let mut vm = load(X86_64, &["wrote", "mapped", "written"], engine);
-        let event = vm.ksyscall("write").arg(1, 3).unwrap();
+        let event = vm.ksyscall("write").unwrap().arg(1, 3).unwrap();
         let event = event.set("buf", 0x7000).unwrap().set("count", 10).unwrap();
         let outcome = fire(&mut vm, event);
         assert_eq!(outcome.runs.len(), 1);
         assert_eq!(seen(&vm)[..3], [3, 0x7000, 10]);
         // The fourth is in r10, and its name is a register's, too.
-        let event = vm.ksyscall("mmap").set("len", 4096).unwrap();
+        let event = vm.ksyscall("mmap").unwrap().set("len", 4096).unwrap();
         fire(&mut vm, event.set("flags", 0x22).unwrap());
         assert_eq!(seen(&vm)[..2], [4096, 0x22]);
-        let event = vm.kretsyscall("write").set("ret", 10).unwrap();
+        let event = vm.kretsyscall("write").unwrap().set("ret", 10).unwrap();
         fire(&mut vm, event);
         assert_eq!(seen(&vm)[0], 10);
     }
@@ -120,11 +120,11 @@ fn system_calls_have_their_arguments_behind_the_wrapper() {
 fn arguments_without_a_register_are_on_the_stack() {
     everywhere(&["working", "many"], |vm, is_x86| {
         let first = if is_x86 { 7 } else { 9 };
-        let event = vm.uprobe("/usr/bin/tool:work").arg(2, 20).unwrap();
+        let event = vm.uprobe("/usr/bin/tool:work").unwrap().arg(2, 20).unwrap();
         let event = event.arg(first, 70).unwrap().at(0x5000);
         fire(vm, event);
         assert_eq!(seen(vm)[..3], [20, 70, 0x5000]);
-        let event = vm.kprobe("many").arg(first, 71).unwrap();
+        let event = vm.kprobe("many").unwrap().arg(first, 71).unwrap();
         fire(vm, event);
         assert_eq!(seen(vm)[0], 71);
     });
@@ -136,14 +136,14 @@ fn markers_have_their_arguments_from_the_maps_of_usdt() {
         vm.detach("request").unwrap();
         vm.attach_with_cookie("request", None, 5).unwrap();
         let path = vm.world().user_cstr("/index.html");
-        let event = vm.usdt("tool:request");
+        let event = vm.usdt("tool:request").unwrap();
         let event = event.args([-1, path.cast_signed(), 4096]).unwrap();
         fire(vm, event);
         let minus_one = u64::from(u32::MAX);
         let [id, at, size, count, cookie, ..] = seen(vm);
         assert_eq!((id & 0xffff_ffff, at, size), (minus_one, path, 4096));
         assert_eq!((count, cookie), (3, 5));
-        let event = vm.usdt("tool:request").args([1]).unwrap();
+        let event = vm.usdt("tool:request").unwrap().args([1]).unwrap();
         fire(vm, event);
         assert_eq!(seen(vm)[..4], [1, 0, 0, 1]);
     });
@@ -153,15 +153,15 @@ fn markers_have_their_arguments_from_the_maps_of_usdt() {
 fn many_functions_each_with_its_cookie() {
     everywhere(&["multi"], |vm, _| {
         // The section has a pattern.
-        let event = vm.kprobe("vfs_read").at(0x1230);
+        let event = vm.kprobe("vfs_read").unwrap().at(0x1230);
         assert_eq!(fire(vm, event).runs.len(), 1);
         assert_eq!(seen(vm)[..2], [0, 0x1230]);
-        let event = vm.kretprobe("vfs_read");
+        let event = vm.kretprobe("vfs_read").unwrap();
         assert!(fire(vm, event).runs.is_empty());
         vm.detach("multi").unwrap();
         vm.attach_multi("multi", &[("vfs_read", 7), ("vfs_write", 8)])
             .unwrap();
-        let event = vm.kprobe("vfs_write");
+        let event = vm.kprobe("vfs_write").unwrap();
         fire(vm, event);
         assert_eq!(seen(vm)[0], 8);
     });
@@ -171,18 +171,18 @@ fn many_functions_each_with_its_cookie() {
 fn a_session_keeps_what_the_entry_left_and_may_end_there() {
     let mut vm = load(X86_64, &["session"], EngineKind::Checked);
     for (argument, runs) in [(4u64, 1), (5, 0), (6, 1)] {
-        let event = vm.kprobe("vfs_read").arg(1, argument).unwrap();
+        let event = vm.kprobe("vfs_read").unwrap().arg(1, argument).unwrap();
         assert_eq!(fire(&mut vm, event).runs.len(), 1);
-        let back = vm.kretprobe("vfs_read");
+        let back = vm.kretprobe("vfs_read").unwrap();
         assert_eq!(fire(&mut vm, back).runs.len(), runs, "{argument}");
         let kept = if runs == 1 { argument } else { argument - 1 };
         assert_eq!(seen(&vm)[0], kept);
     }
     // Without the entry there is a cookie of zeros.
-    let back = vm.kretprobe("vfs_write");
+    let back = vm.kretprobe("vfs_write").unwrap();
     fire(&mut vm, back);
     assert_eq!(seen(&vm)[0], 0);
-    let event = vm.kprobe("vfs_read");
+    let event = vm.kprobe("vfs_read").unwrap();
     let Err(Error::Fault(fault)) = vm.run("session", &event) else {
         panic!("no session")
     };

@@ -69,7 +69,7 @@ fn inspect(file: &Path, more: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn one_that_is_whole_is_fine() {
-    let path = file("whole.bpfrec", &recording(0));
+    let path = file("whole.rec", &recording(0));
     let (code, out, err) = inspect(&path, &[]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert!(
@@ -86,7 +86,7 @@ fn one_that_is_whole_is_fine() {
 
 #[test]
 fn one_that_lacks_something_is_not() {
-    let (code, out, err) = inspect(&file("lossy.bpfrec", &recording(7)), &[]);
+    let (code, out, err) = inspect(&file("lossy.rec", &recording(7)), &[]);
     assert_eq!((code, err.as_str()), (Some(1), ""));
     assert!(
         out.contains("ring buffer full  count_write  CPU 0  7"),
@@ -95,7 +95,7 @@ fn one_that_lacks_something_is_not() {
     assert!(out.ends_with("3 firings, 7 lost; whole\n"), "{out}");
 
     let whole = recording(0);
-    let path = file("cut.bpfrec", &whole[..whole.len() - 1]);
+    let path = file("cut.rec", &whole[..whole.len() - 1]);
     let (code, out, err) = inspect(&path, &[]);
     assert_eq!((code, err.as_str()), (Some(1), ""));
     assert!(
@@ -109,7 +109,7 @@ fn damage_is_an_error_that_says_where_behind_what_can_be_read() {
     let mut bytes = recording(0);
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    let path = file("damaged.bpfrec", &bytes);
+    let path = file("damaged.rec", &bytes);
     let (code, out, err) = inspect(&path, &[]);
     assert_eq!(code, Some(2));
     assert!(
@@ -132,7 +132,7 @@ fn damage_is_an_error_that_says_where_behind_what_can_be_read() {
 
 #[test]
 fn what_it_can_not_do_is_said() {
-    let path = file("options.bpfrec", &recording(0));
+    let path = file("options.rec", &recording(0));
     let (code, _, err) = inspect(&path, &["--support"]);
     assert_eq!(code, Some(2));
     assert!(
@@ -144,7 +144,7 @@ fn what_it_can_not_do_is_said() {
     bytes[8] = 2;
     let sum = checksum(&bytes[..12]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-    let (code, out, err) = inspect(&file("newer.bpfrec", &bytes), &[]);
+    let (code, out, err) = inspect(&file("newer.rec", &bytes), &[]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("a recording of format 2.0"), "{err}");
 }

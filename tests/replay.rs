@@ -1,83 +1,60 @@
 //! Recordings made in user space, replayed on every engine.
 
+#[path = "replay/changes.rs"]
+mod changes;
+#[path = "replay/examples.rs"]
+mod examples;
+#[path = "replay/made_up.rs"]
+mod made_up;
 #[path = "replay/taped.rs"]
 mod taped;
 
-use std::sync::Arc;
-
-use bpflab::compare::replay::{Different, Replay, Report, Verdict, Word};
+use bpflab::compare::replay::{Replay, Report};
 use bpflab::harness::EngineKind;
-use bpflab::program::Program;
-use bpflab::vm::World;
-use bpflab::{Object, Vm};
 
-use taped::{CPUS, Recorder, Taped};
+use taped::Taped;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
 
-fn programs(file: &str) -> Vec<Arc<Program>> {
-    let mut object = Object::open(format!("examples/bpf/{file}.bpf.o")).unwrap();
-    object.set_target(bpflab::object::Target::Own);
-    let programs = object.programs().map(|program| Arc::new(program.unwrap()));
-    programs.collect()
+/// What is said of a recording on one engine.
+fn replayed_on(taped: &Taped, engine: EngineKind) -> Report {
+    let replay = Replay::of_programs(&taped.programs, &taped.maps, taped.file()).unwrap();
+    replay.run(engine).unwrap()
 }
 
-/// What is said of a recording on each engine, which has to be the same.
+/// What is said of a recording, which has to be the same on each engine, and each time.
 fn replayed(taped: &Taped) -> Report {
-    let file = taped.file();
-    let replay = Replay::of_programs(&taped.programs, &taped.maps, file).unwrap();
+    let replay = Replay::of_programs(&taped.programs, &taped.maps, taped.file()).unwrap();
     let mut reports = ENGINES.map(|engine| {
         let mut report = replay.run(engine).unwrap();
         assert_eq!(report, replay.run(engine).unwrap(), "the same each time");
         report.engine = EngineKind::Checked;
         for program in &mut report.programs {
+            assert_eq!(program.engine, Some(engine), "{}", program.name);
             program.engine = None;
         }
         report
     });
     assert_eq!(reports[0], reports[1], "interp");
     assert_eq!(reports[0], reports[2], "jit");
-    std::mem::replace(
-        &mut reports[0],
-        Report {
-            engine: EngineKind::Checked,
-            programs: Vec::new(),
-            maps: Vec::new(),
-            outputs: Vec::new(),
-            missing: Vec::new(),
-        },
-    )
+    reports[0].engine = EngineKind::Jit;
+    let [report, ..] = reports;
+    report
 }
 
-/// Writes of many sizes, on all CPUs.
-fn writes(count: u64) -> Taped {
-    let programs = programs("write_hist");
-    let layout = Vm::new(Object::open("examples/bpf/write_hist.bpf.o").unwrap()).unwrap();
-    let event = layout.tracepoint("syscalls/sys_enter_write").unwrap();
-    let len = u32::try_from(event.record().len()).unwrap();
-    let mut recorder = Recorder::new(programs, len);
-    for number in 0..count {
-        let cpu = u32::try_from(number % u64::from(CPUS)).unwrap();
-        recorder
-            .vm
-            .world()
-            .set_cpu(cpu)
-            .clock()
-            .set_ns(1000 + number);
-        let event = event.clone().set("args[2]", number * number).unwrap();
-        recorder.fire(0, &event);
-    }
-    recorder.finish()
-}
-
+/// How long a firing takes on each engine, reading included:
+/// `cargo test --release --test replay speed -- --ignored --nocapture`.
 #[test]
-fn a_histogram_is_equal_on_every_engine() {
-    let taped = writes(100);
-    assert_eq!(taped.firings.len(), 100);
-    let report = replayed(&taped);
-    assert_eq!(report.word(), Word::Equal, "{report:#?}");
-    assert_eq!(report.programs[0].firings, 100);
-    assert!(report.missing.is_empty());
-    let _ = World::default();
-    let _ = (Different::Fault(String::new()), Verdict::Equal);
+#[ignore = "takes its time"]
+fn speed() {
+    for file in ["write_hist", "runqlat", "execsnoop"] {
+        let taped = examples::taped(file, 400_000, 1);
+        let replay = Replay::of_programs(&taped.programs, &taped.maps, taped.file()).unwrap();
+        for engine in ENGINES {
+            let start = std::time::Instant::now();
+            let report = replay.run(engine).unwrap();
+            let ns = start.elapsed().as_secs_f64() * 1e9 / report.firings() as f64;
+            eprintln!("{file} on {engine}: {ns:.1} ns a firing, {}", report.word());
+        }
+    }
 }

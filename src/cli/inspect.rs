@@ -26,7 +26,7 @@ use crate::report::{Inspection, ReadState, RecordingReport, Support};
   bpflab inspect --relocs prog.bpf.o        each relocation, CO-RE accesses as in C
   bpflab inspect --support prog.bpf.o       what its programs need, and what of it is there
   bpflab inspect --btf-c /sys/kernel/btf/vmlinux > vmlinux.h
-  bpflab inspect run.bpfrec                 what a recording holds, and whether it is whole
+  bpflab inspect run.rec                    what a recording holds, and whether it is whole
   bpflab inspect --json prog.bpf.o | jq -r '.programs[].section'")]
 pub(super) struct Arguments {
     /// Object file or recording; with --btf-c also a file of BTF

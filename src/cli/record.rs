@@ -75,13 +75,13 @@ pub(super) struct Arguments {
 }
 
 /// A time in seconds.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// A number of bytes.
-fn bytes(text: &str) -> Result<u32, String> {
+pub(super) fn bytes(text: &str) -> Result<u32, String> {
     let units = [("K", 10), ("M", 20), ("G", 30)];
     let unit = units.into_iter().find_map(|(unit, shift)| {
         let number = text.strip_suffix(unit)?;
@@ -96,7 +96,7 @@ fn bytes(text: &str) -> Result<u32, String> {
 }
 
 /// `PROGRAM=TARGET`.
-fn target(text: &str) -> Result<(String, String), String> {
+pub(super) fn target(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').ok_or("`=` and a target are missing")?;
     Ok((parts.0.to_owned(), parts.1.to_owned()))
 }

@@ -228,6 +228,7 @@ impl Vm {
             interrupts: &self.interrupts,
             engine: self.engine,
             budget: self.budget,
+            times: None,
         };
         (
             &mut self.machine,

@@ -51,13 +51,13 @@ impl Vm {
                 declared.map(Event::tracepoint).ok_or(error)
             })?,
             Fires::RawTracepoint => self.raw_tracepoint(target)?,
-            Fires::KernelEntry if point.hook == Hook::Ksyscall => self.ksyscall(target),
-            Fires::KernelEntry => self.kprobe(target),
-            Fires::KernelReturn if point.hook == Hook::Kretsyscall => self.kretsyscall(target),
-            Fires::KernelReturn => self.kretprobe(target),
-            Fires::UserEntry => self.uprobe(target),
-            Fires::UserReturn => self.uretprobe(target),
-            Fires::Usdt => self.usdt(target),
+            Fires::KernelEntry if point.hook == Hook::Ksyscall => self.ksyscall(target)?,
+            Fires::KernelEntry => self.kprobe(target)?,
+            Fires::KernelReturn if point.hook == Hook::Kretsyscall => self.kretsyscall(target)?,
+            Fires::KernelReturn => self.kretprobe(target)?,
+            Fires::UserEntry => self.uprobe(target)?,
+            Fires::UserReturn => self.uretprobe(target)?,
+            Fires::Usdt => self.usdt(target)?,
             // The function that the kernel calls for a hook (`include/linux/bpf_lsm.h`).
             Fires::Function if matches!(point.hook, Hook::Lsm | Hook::LsmCgroup) => {
                 self.function(&format!("bpf_lsm_{target}"))?

@@ -34,15 +34,17 @@ impl Vm {
     /// ```
     /// # fn main() -> bpflab::Result<()> {
     /// # let vm = bpflab::Vm::with_world(bpflab::vm::World::default());
-    /// let event = vm.kprobe("vfs_read").arg(3, 4096)?;
+    /// let event = vm.kprobe("vfs_read")?.arg(3, 4096)?;
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
-    pub fn kprobe(&self, function: &str) -> Event {
+    ///
+    /// # Errors
+    /// None so far: a function that no BTF knows has registers all the same.
+    pub fn kprobe(&self, function: &str) -> Result<Event> {
         let parameters = self.parameters(function);
         let event = Event::kprobe(function, self.arch(), parameters.as_ref());
-        self.at_symbol(event, function)
+        Ok(self.at_symbol(event, function))
     }
 
     /// An event at its function's address, where the kernel's symbols have one.
@@ -55,51 +57,67 @@ impl Vm {
     }
 
     /// A kernel function returns: `ret` is what.
-    #[must_use]
-    pub fn kretprobe(&self, function: &str) -> Event {
-        self.at_symbol(Event::kretprobe(function, self.arch()), function)
+    ///
+    /// # Errors
+    /// As of [`kprobe`](Self::kprobe).
+    pub fn kretprobe(&self, function: &str) -> Result<Event> {
+        Ok(self.at_symbol(Event::kretprobe(function, self.arch()), function))
     }
 
     /// The function of a system call is entered (`__x64_sys_write` for `write`): its
     /// argument points to the user's registers. Fields are the call's arguments by number
     /// and name, and those registers.
-    #[must_use]
-    pub fn ksyscall(&self, name: &str) -> Event {
-        Event::ksyscall(name, self.arch())
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] with the nearest names where there is no such system call.
+    pub fn ksyscall(&self, name: &str) -> Result<Event> {
+        let arch = self.arch();
+        Layout::of_syscall(&format!("sys_enter_{name}"), arch)?;
+        Ok(Event::ksyscall(name, arch))
     }
 
     /// The function of a system call returns: `ret` is what.
-    #[must_use]
-    pub fn kretsyscall(&self, name: &str) -> Event {
+    ///
+    /// # Errors
+    /// [`EventError::NoLayout`] with the nearest names where there is no such system call.
+    pub fn kretsyscall(&self, name: &str) -> Result<Event> {
         let arch = self.arch();
-        Event::kretprobe(&format!("{}{name}", arch.syscall_prefix()), arch)
+        Layout::of_syscall(&format!("sys_exit_{name}"), arch)?;
+        let function = format!("{}{name}", arch.syscall_prefix());
+        Ok(Event::kretprobe(&function, arch))
     }
 
     /// A place in user space is reached: `/usr/bin/bash:readline`, or only what stands
     /// behind the file's name. Arguments go by number and register.
-    #[must_use]
-    pub fn uprobe(&self, place: &str) -> Event {
-        Event::uprobe(place, self.arch(), None)
+    ///
+    /// # Errors
+    /// As of [`kprobe`](Self::kprobe).
+    pub fn uprobe(&self, place: &str) -> Result<Event> {
+        Ok(Event::uprobe(place, self.arch(), None))
     }
 
     /// A function in user space returns: `ret` is what.
-    #[must_use]
-    pub fn uretprobe(&self, place: &str) -> Event {
-        Event::uretprobe(place, self.arch())
+    ///
+    /// # Errors
+    /// As of [`kprobe`](Self::kprobe).
+    pub fn uretprobe(&self, place: &str) -> Result<Event> {
+        Ok(Event::uretprobe(place, self.arch()))
     }
 
     /// A marker in user space is reached: `provider:name`, with or without the file
     /// before it. [`Event::args`] gives its arguments, which `bpf_usdt_arg` finds.
-    #[must_use]
-    pub fn usdt(&self, marker: &str) -> Event {
-        Event::usdt(marker, self.arch())
+    ///
+    /// # Errors
+    /// As of [`kprobe`](Self::kprobe).
+    pub fn usdt(&self, marker: &str) -> Result<Event> {
+        Ok(Event::usdt(marker, self.arch()))
     }
 
     /// A sample of a perf event: registers, `sample_period`, `addr`;
     /// [`Event::counter`] and [`Event::branches`] say what helpers read.
     ///
     /// # Errors
-    /// None in practice: the context has fixed fields on every machine.
+    /// None so far: the context has fixed fields on every machine.
     pub fn perf_event(&self) -> Result<Event> {
         Ok(Event::context(ProgType::PerfEvent, self.arch())?)
     }

@@ -88,6 +88,9 @@ pub enum Reason {
     /// No register is free and none can be saved.
     #[error("no register is free here, and none may be saved on the stack")]
     Registers,
+    /// What the license does not allow.
+    #[error("what it hands over is copied by bpf_probe_read_kernel, which is for the GPL only")]
+    License,
     /// A context or an argument that doesn't fit into the scratch buffer.
     #[error("{0} bytes don't fit into the buffer of a firing")]
     TooLarge(u32),

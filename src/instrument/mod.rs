@@ -23,21 +23,27 @@
 //! | `firing`, `entries` | the bytes of a firing and of its log |
 //! | `maps` | the maps that recording adds, and what lies where in them |
 //! | `replay_maps` | the same of those that replaying adds |
-//! | `replay` | the replay form |
+//! | `replay`, `tape` | the replay form, and how it takes what the tape has |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
+mod context;
 mod dataflow;
+mod emit;
 mod entries;
 mod error;
+mod find;
 mod firing;
+mod frame;
 mod liveness;
 mod maps;
 mod patch;
 mod plan;
+mod record;
 mod replay;
 mod replay_maps;
 mod site;
+mod tape;
 
 pub use entries::{Entries, Entry};
 pub use error::{Damage, Damaged, Reason, Unrecordable};

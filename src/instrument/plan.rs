@@ -1,17 +1,62 @@
 //! The analysis of a program, from which both of its forms are made.
 
+use std::collections::BTreeMap;
+
+use super::context::check_type;
+use super::dataflow::{Dataflow, Kind, Owner};
 use super::entries::Entries;
 use super::error::{Reason, Unrecordable};
+use super::find::{Clear, Finder, Found};
+use super::frame::Frame;
+use super::liveness::Liveness;
 use super::maps::{RecordMaps, RecordOptions};
-use super::site::Site;
+use super::record;
+use super::site::{Moment, Site};
+use crate::isa::{Cfg, Code, RegSet};
 use crate::program::Program;
+use crate::util::Pc;
 
 /// What is known of a program that can be recorded: its sites, and what the two forms need
 /// to know to be made.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    program: Program,
-    sites: Vec<Site>,
+    pub(super) program: Program,
+    pub(super) code: Code,
+    pub(super) sites: Vec<Site>,
+    pub(super) clears: Vec<Clear>,
+    pub(super) functions: Vec<Function>,
+    /// How many bytes of the context the program reads, from its start.
+    pub(super) context: u32,
+}
+
+/// A function that the program reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Function {
+    /// Its first instruction.
+    pub(super) start: Pc,
+    /// The slot after its last.
+    pub(super) end: Pc,
+    /// Its name, for messages.
+    pub(super) name: String,
+    /// How callers get there.
+    pub(super) called: Called,
+    /// Its arguments: registers that it reads and every caller gives.
+    pub(super) arguments: RegSet,
+    /// Registers that it may read before it writes them.
+    pub(super) reads: RegSet,
+    /// Bytes of stack that it uses itself.
+    pub(super) stack: u16,
+}
+
+/// How a function is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    /// It is the program.
+    Main,
+    /// By calls in the program, and verified in the context of each.
+    Directly,
+    /// By a helper, or verified on its own: with the arguments that it has and no others.
+    OnItsOwn,
 }
 
 impl Plan {
@@ -20,10 +65,47 @@ impl Plan {
     /// # Errors
     /// [`Unrecordable`] when it does something that can't be recorded and replayed.
     pub fn new(program: &Program) -> Result<Self, Unrecordable> {
-        Err(Unrecordable {
+        let unrecordable = |pc, reason| Unrecordable {
             program: program.name.clone(),
-            pc: None,
-            reason: Reason::Instruction("not analysed yet"),
+            pc,
+            reason,
+        };
+        let whole = |reason| unrecordable(None, reason);
+        check_type(program).map_err(whole)?;
+        let code = Code::new(&program.insns);
+        if let Some(error) = code.errors().first() {
+            let reason = Reason::NoInstruction(error.to_string());
+            return Err(unrecordable(Some(error.pc), reason));
+        }
+        let cfg = Cfg::new(&code).map_err(|error| unrecordable(error.pc(), error.into()))?;
+        let flow = Dataflow::new(program, &code, &cfg)
+            .map_err(|(pc, reason)| unrecordable(Some(pc), reason))?;
+        let liveness = Liveness::new(program, &code, &cfg);
+        let mut finder = Finder {
+            program,
+            liveness: &liveness,
+            found: Found::default(),
+        };
+        let mut stack = Stack::default();
+        flow.visit(|pc, insn, before, after| {
+            let function = cfg.subprogram_at(pc).unwrap_or(0);
+            stack.see(function, insn, before, after);
+            finder
+                .see(pc, insn, before, after)
+                .map_err(|reason| unrecordable(Some(pc), reason))
+        })?;
+        let found = finder.found;
+        if found.sites.len() > usize::from(u16::MAX) {
+            return Err(whole(Reason::Sites(found.sites.len())));
+        }
+        let functions = functions(program, &cfg, &flow, &liveness, &stack);
+        Ok(Self {
+            program: program.clone(),
+            sites: found.sites,
+            clears: found.clears,
+            context: found.context,
+            functions,
+            code,
         })
     }
 
@@ -31,6 +113,12 @@ impl Plan {
     #[must_use]
     pub fn sites(&self) -> &[Site] {
         &self.sites
+    }
+
+    /// The program that was analysed.
+    #[must_use]
+    pub const fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The recorded form: does the same, for those that it is to be recorded for, and
@@ -43,10 +131,11 @@ impl Plan {
         added: &RecordMaps,
         options: &RecordOptions,
     ) -> Result<Program, Unrecordable> {
-        let mut program = self.program.clone();
-        program.maps = added.maps.clone();
-        let _ = options;
-        Ok(program)
+        record::form(self, added, options).map_err(|(pc, reason)| Unrecordable {
+            program: self.program.name.clone(),
+            pc,
+            reason,
+        })
     }
 
     /// The entries of a firing's log.
@@ -54,4 +143,103 @@ impl Plan {
     pub fn entries<'a>(&'a self, log: &'a [u8]) -> Entries<'a> {
         Entries::new(&self.sites, log)
     }
+
+    /// The sites of each instruction, before and after it.
+    pub(super) fn sites_by_place(&self) -> BTreeMap<(Pc, Moment), Vec<&Site>> {
+        let mut places: BTreeMap<_, Vec<&Site>> = BTreeMap::new();
+        for site in &self.sites {
+            places.entry((site.pc, site.moment)).or_default().push(site);
+        }
+        places
+    }
+
+    /// The function that an instruction belongs to, by its place in
+    /// [`functions`](Self::functions).
+    pub(super) fn function_at(&self, pc: Pc) -> Option<usize> {
+        let after = self
+            .functions
+            .partition_point(|function| function.start <= pc);
+        let at = after.checked_sub(1)?;
+        (pc < self.functions.get(at)?.end).then_some(at)
+    }
+
+    /// Frames to which nothing is added yet, one for each of the functions.
+    pub(super) fn frames(&self) -> Vec<Frame> {
+        let functions = self.functions.iter();
+        functions
+            .map(|function| Frame::new(function.stack))
+            .collect()
+    }
+}
+
+/// How much stack functions use, by number.
+#[derive(Debug, Default)]
+struct Stack(BTreeMap<u32, i16>);
+
+impl Stack {
+    /// An instruction that computes a place on the stack, or uses one.
+    fn see(
+        &mut self,
+        function: u32,
+        insn: crate::isa::Insn,
+        before: &super::dataflow::State,
+        after: &super::dataflow::State,
+    ) {
+        let lowest = self.0.entry(function).or_default();
+        let mut used = |kind: Kind| {
+            if let Kind::Frame {
+                owner: Owner::Own,
+                off: Some(off),
+            } = kind
+            {
+                *lowest = (*lowest).min(off);
+            }
+        };
+        if let Some((base, off, _)) = insn.memory() {
+            used(before.reg(base).moved_by(off));
+        }
+        for reg in insn.writes().iter() {
+            used(after.reg(reg));
+        }
+    }
+
+    fn of(&self, function: u32) -> u16 {
+        self.0
+            .get(&function)
+            .map_or(0, |lowest| lowest.unsigned_abs())
+    }
+}
+
+fn functions(
+    program: &Program,
+    cfg: &Cfg,
+    flow: &Dataflow<'_>,
+    liveness: &Liveness,
+    stack: &Stack,
+) -> Vec<Function> {
+    let reached = (0..)
+        .zip(cfg.subprograms())
+        .filter_map(|(number, subprogram)| {
+            let start = subprogram.start;
+            let entry = flow.entry(start)?;
+            let declared = program.subprogram(start).filter(|it| it.start == start);
+            let called = if start == Pc(0) {
+                Called::Main
+            } else if flow.is_callback(start) || declared.is_some_and(|it| it.global) {
+                Called::OnItsOwn
+            } else {
+                Called::Directly
+            };
+            let reads = liveness.before(start);
+            Some(Function {
+                start,
+                end: subprogram.end,
+                name: declared.map_or_else(|| format!("at {start}"), |it| it.name.clone()),
+                called,
+                arguments: reads.minus(reads.minus(entry.defined())),
+                reads,
+                stack: stack.of(number),
+            })
+        });
+    reached.collect()
 }

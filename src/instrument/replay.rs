@@ -1,9 +1,31 @@
 //! The replay form of a program.
+//!
+//! | site | recorded | replayed |
+//! |---|---|---|
+//! | what is given | an entry, then the instruction | the same |
+//! | what is taken from the own memory | the instruction, then an entry | the same, then what the tape has |
+//! | what is taken from the world | the instruction, then an entry | what the tape has, then an entry |
+//! | what acts on the world | entries around the instruction | the entries |
+//!
+//! Both forms write their entries with the same code. Nothing is left of the kernel's
+//! memory but numbers, so a program that looks at kernel objects through typed pointers
+//! becomes one that any verifier judges: it runs as a raw tracepoint, whose context is
+//! numbers, too.
 
+use super::calls::{self, Callee, Class};
+use super::context::Context;
+use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
+use super::frame::Frame;
+use super::maps::scratch;
+use super::patch::{Block, Patch};
 use super::plan::Plan;
 use super::replay_maps::ReplayMaps;
+use super::site::{Moment, Site, Source};
+use super::tape::Taker;
+use crate::isa::{Insn, JumpOp, Reg};
 use crate::program::Program;
+use crate::spec::{ProgFlags, ProgType};
 use crate::util::Pc;
 
 /// A program's replay form, and where its instructions came to stand.
@@ -11,28 +33,32 @@ use crate::util::Pc;
 pub struct ReplayForm {
     /// What runs.
     pub program: Program,
-    /// By original instruction, where it is now, or what stands for it.
-    places: Vec<Option<Pc>>,
+    /// By original instruction, where what stands for it begins.
+    places: Vec<Pc>,
 }
 
+/// What can't be done, and where.
+type Failed = (Option<Pc>, Reason);
+
 impl ReplayForm {
-    /// Where an instruction of the original program is now, or what stands for it.
+    /// Where what stands for an instruction of the original program begins: registers are
+    /// those of the original there.
     #[must_use]
     pub fn place(&self, pc: Pc) -> Option<Pc> {
-        *self.places.get(pc.index())?
+        self.places.get(pc.index()).copied()
     }
 
     /// The last instruction of the original program that stands here or before.
     #[must_use]
     pub fn original(&self, pc: Pc) -> Option<Pc> {
-        let numbered = self.places.iter().enumerate();
-        let before = numbered.filter(|(_, place)| place.is_some_and(|place| place <= pc));
-        before.last().map(|(original, _)| Pc::from_index(original))
+        let after = self.places.partition_point(|place| *place <= pc);
+        after.checked_sub(1).map(Pc::from_index)
     }
 }
 
 impl Plan {
-    /// The replay form.
+    /// The replay form: takes from the tape what the recorded form took from the world, and
+    /// writes a log of its own. The maps say how it is run.
     ///
     /// # Errors
     /// [`Unrecordable`] when there is no room for what has to be added.
@@ -40,16 +66,186 @@ impl Plan {
         self.replay_form(added).map(|form| form.program)
     }
 
+    /// Bytes of the context that firings have, where so many of its event were known to the
+    /// recorder ([`RecordOptions::context_len`](super::RecordOptions::context_len)).
+    #[must_use]
+    pub fn context_len(&self, known: u32) -> u32 {
+        Context::new(&self.program, self.context, known).len
+    }
+
     /// The same, with the places of its instructions.
     ///
     /// # Errors
     /// As of [`replay`](Self::replay).
     pub fn replay_form(&self, added: &ReplayMaps) -> Result<ReplayForm, Unrecordable> {
-        let _ = added;
-        Err(Unrecordable {
-            program: String::new(),
-            pc: None,
-            reason: Reason::Instruction("no replay form yet"),
+        form(self, added).map_err(|(pc, reason)| Unrecordable {
+            program: self.program.name.clone(),
+            pc,
+            reason,
         })
+    }
+}
+
+fn form(plan: &Plan, added: &ReplayMaps) -> Result<ReplayForm, Failed> {
+    let log = Log {
+        buffer: Buffer::Value(added.log),
+        length: scratch::LOG_LEN,
+        start: scratch::log_start(0),
+        size: scratch::LOG,
+        whole: scratch::SIZE,
+        capped: None,
+    };
+    let mut form = Form {
+        plan,
+        added,
+        log,
+        frames: plan.frames(),
+        patch: Patch::default(),
+    };
+    form.sites()?;
+    form.silent_calls().map_err(|reason| (None, reason))?;
+    form.clears();
+    for (frame, function) in form.frames.iter().zip(&plan.functions) {
+        let checked = frame.check(&function.name);
+        checked.map_err(|reason| (Some(function.start), reason))?;
+    }
+    let whole = |reason| (None, reason);
+    let patched = form.patch.apply(&plan.program, &plan.code);
+    let mut program = patched.map_err(whole)?;
+    let places = form
+        .patch
+        .places(&plan.program, &plan.code)
+        .map_err(whole)?;
+    program.maps = added.maps.clone();
+    // Copying from the tape asks for it.
+    "GPL".clone_into(&mut program.license);
+    program.flags = ProgFlags::empty();
+    if program.prog_type == ProgType::Tracing {
+        program.prog_type = ProgType::RawTracepoint;
+        program.expected_attach_type = None;
+        program.attach_btf_id = None;
+    }
+    Ok(ReplayForm { program, places })
+}
+
+struct Form<'a> {
+    plan: &'a Plan,
+    added: &'a ReplayMaps,
+    log: Log,
+    /// One for each of the plan's functions.
+    frames: Vec<Frame>,
+    patch: Patch,
+}
+
+impl Form<'_> {
+    /// The entries of the log, and what comes from the tape.
+    fn sites(&mut self) -> Result<(), Failed> {
+        for ((pc, moment), sites) in self.plan.sites_by_place() {
+            let place = match moment {
+                Moment::Before => self.before(pc, &sites),
+                Moment::After => self.after(pc, &sites),
+            };
+            place.map_err(|reason| (Some(pc), reason))?;
+        }
+        Ok(())
+    }
+
+    /// What is given.
+    fn before(&mut self, pc: Pc, sites: &[&Site]) -> Result<(), Reason> {
+        let Some(frame) = self
+            .plan
+            .function_at(pc)
+            .and_then(|at| self.frames.get_mut(at))
+        else {
+            return Ok(());
+        };
+        let mut slots = Slots::from(frame, 0);
+        let mut block = Block::default();
+        for site in sites {
+            let entry = self
+                .log
+                .entry(&mut self.patch, &mut slots, site, &Saved::new())?;
+            block.append(entry);
+        }
+        self.patch.before(pc, block);
+        if sites.iter().any(|site| site.source == Source::World) {
+            self.patch.instead(pc, Block::default());
+        }
+        Ok(())
+    }
+
+    /// What is taken.
+    fn after(&mut self, pc: Pc, sites: &[&Site]) -> Result<(), Reason> {
+        let Some(function) = self.plan.function_at(pc) else {
+            return Ok(());
+        };
+        let (Some(frame), Some(insn)) = (self.frames.get_mut(function), self.plan.code.insn(pc))
+        else {
+            return Ok(());
+        };
+        let mut slots = Slots::from(frame, 0);
+        let mut saving = Block::default();
+        let saved = emit::save_arguments(&mut saving, &mut slots, sites);
+        let mut block = Block::default();
+        let mut end = Block::default();
+        let is_world = sites.iter().any(|site| site.source == Source::World);
+        for site in sites {
+            let entry = self.log.entry(&mut self.patch, &mut slots, site, &saved)?;
+            let mut taker = Taker {
+                maps: self.added,
+                patch: &mut self.patch,
+                slots: &mut slots,
+                site,
+                saved: &saved,
+            };
+            let taken = taker.take(insn)?;
+            let (first, second) = match is_world {
+                true => (taken.line, entry),
+                false => (entry, taken.line),
+            };
+            block.append(first);
+            block.append(second);
+            end.append(taken.end);
+        }
+        self.patch.last_before(pc, saving);
+        if is_world {
+            self.patch.instead(pc, block);
+        } else {
+            self.patch.after(pc, block);
+        }
+        if let Some(function) = self.plan.functions.get(function) {
+            self.patch.end(function.start, end);
+        }
+        Ok(())
+    }
+
+    /// Calls that act on the world and of which no entry tells: they are left out.
+    fn silent_calls(&mut self) -> Result<(), Reason> {
+        for (pc, insn) in self.plan.code.iter() {
+            let Ok(Insn::Call(target)) = insn else {
+                continue;
+            };
+            let Callee::Outside(signature) = calls::callee(&self.plan.program, target)? else {
+                continue;
+            };
+            if matches!(signature.class, Class::World | Class::Effect) {
+                self.patch.instead(pc, Block::default());
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that are zero when they are reserved, as in the recorded form.
+    fn clears(&mut self) {
+        for clear in &self.plan.clears {
+            let null = self.patch.label();
+            let mut block = Block::default();
+            block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
+            for (at, size) in emit::pieces(0, 8, clear.size) {
+                block.store(size, Reg::R0, at, 0);
+            }
+            block.bind(null);
+            self.patch.after(clear.pc, block);
+        }
     }
 }

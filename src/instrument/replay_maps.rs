@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use super::maps::scratch;
-use crate::program::MapDef;
+use crate::program::{Initial, MapDef};
 use crate::spec::MapType;
 use crate::util::MapId;
 
@@ -50,13 +50,19 @@ impl ReplayMaps {
         let next = |number: usize| MapId(u32::try_from(maps.len() + number).unwrap_or(u32::MAX));
         let mut tape = MapDef::new("replay_tape", MapType::Array, 4, tape::SIZE, 1);
         // What no log reaches is the number of no site.
-        tape.initial = vec![crate::program::Initial::Bytes {
+        tape.initial = vec![Initial::Bytes {
             key: vec![0; 4],
             value: vec![0xff; tape::SIZE as usize].into(),
         }];
         let log = MapDef::new("replay_log", MapType::Array, 4, scratch::SIZE, 1);
+        // Nothing that replays jumps to another program, which need not even be there.
+        let own = maps.iter().cloned().map(|mut map| {
+            let is_program = |entry: &Initial| matches!(entry, Initial::Program { .. });
+            map.initial.retain(|entry| !is_program(entry));
+            map
+        });
         Self {
-            maps: maps.iter().cloned().chain([tape, log]).collect(),
+            maps: own.chain([tape, log]).collect(),
             tape: next(0),
             log: next(1),
         }

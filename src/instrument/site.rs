@@ -110,6 +110,9 @@ pub enum Place {
         /// Its distance from the own frame pointer, if that is what it is: then it need
         /// not be saved over a call.
         frame: Option<i16>,
+        /// What it is a multiple of, where it may point to a stack, which is accessed in
+        /// aligned pieces only: 1, 2, 4 or 8.
+        align: u8,
         /// Whether it may be loaded and stored word by word. If not, only helpers
         /// (`bpf_probe_read_kernel`) take the pointer.
         plain: bool,
@@ -139,6 +142,32 @@ impl Length {
         match self {
             Self::Fixed(bytes) => bytes,
             Self::Counted { most, .. } => COUNT_BYTES + most as u32,
+        }
+    }
+}
+
+impl Field {
+    /// The registers that hold it at its moment.
+    pub(super) const fn value_registers(&self) -> RegSet {
+        match self.place {
+            Place::Register(reg) | Place::NonNull(reg) => RegSet::of(&[reg]),
+            Place::Memory { .. } | Place::Constant(_) => RegSet::EMPTY,
+        }
+    }
+
+    /// The registers that say where it is and how much, before the instruction.
+    pub(super) const fn memory_registers(&self) -> RegSet {
+        let pointer = match self.place {
+            Place::Memory {
+                pointer,
+                frame: None,
+                ..
+            } => RegSet::of(&[pointer]),
+            _ => RegSet::EMPTY,
+        };
+        match self.length {
+            Length::Fixed(_) => pointer,
+            Length::Counted { count, .. } => pointer.with(count),
         }
     }
 }

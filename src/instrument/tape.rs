@@ -21,7 +21,7 @@ use super::maps::scratch;
 use super::patch::{Block, Label, Patch};
 use super::replay_maps::{ReplayMaps, tape};
 use super::site::{COUNT_BYTES, Field, Flow, Length, NUMBER_BYTES, Place, Site, Source};
-use crate::isa::{AluOp, Insn, JumpOp, Reg, RegSet, Size};
+use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Reg, RegSet, Size};
 use crate::spec::helpers::id;
 
 /// Takes what a site's entry has.
@@ -211,10 +211,13 @@ impl Taker<'_, '_> {
         });
         let named: RegSet = named.collect();
         // The last one may hold the entry's place until it is filled.
-        let own = fields.iter().rev().find_map(|(field, at)| match field.place {
-            Place::Register(reg) => Some((reg, field.length, *at)),
-            _ => None,
-        });
+        let own = fields
+            .iter()
+            .rev()
+            .find_map(|(field, at)| match field.place {
+                Place::Register(reg) => Some((reg, field.length, *at)),
+                _ => None,
+            });
         let entry = own.map(|(reg, ..)| reg);
         let hands = self.hands(&mut taken.line, entry, named, false)?;
         self.find(taken, hands.entry, hands.other);
@@ -228,6 +231,13 @@ impl Taker<'_, '_> {
                     let on = self.patch.label();
                     line.load(Size::B, hands.other, hands.entry, *at);
                     line.jump_if(JumpOp::Ne, hands.other, 0, on);
+                    if insn == Insn::Call(CallTarget::Helper(id::ringbuf_reserve)) {
+                        // Nobody else would give it back.
+                        line.jump_if(JumpOp::Eq, reg, 0, on);
+                        line.mov(Reg::R1, reg);
+                        line.mov(Reg::R2, 0);
+                        line.call(id::ringbuf_discard);
+                    }
                     line.mov(reg, 0);
                     line.bind(on);
                 }
@@ -254,8 +264,15 @@ impl Taker<'_, '_> {
         self.find(taken, hands.entry, hands.other);
         let line = &mut taken.line;
         for (field, at) in fields {
-            let (Place::Memory { pointer, frame, .. }, Length::Fixed(bytes)) =
-                (field.place, field.length)
+            let (
+                Place::Memory {
+                    pointer,
+                    frame,
+                    align,
+                    ..
+                },
+                Length::Fixed(bytes),
+            ) = (field.place, field.length)
             else {
                 continue;
             };
@@ -267,7 +284,7 @@ impl Taker<'_, '_> {
                 }
                 _ => (pointer, 0),
             };
-            for (piece, size) in pieces(start, bytes) {
+            for (piece, size) in pieces(start, align, bytes) {
                 let too_far = Reason::TooLarge(bytes);
                 let from = at.checked_add(piece).ok_or(too_far)?;
                 line.load(size, hands.other, hands.entry, from);
@@ -289,7 +306,9 @@ impl Taker<'_, '_> {
         let (r1, r2, r3) = (Reg::R1, Reg::R2, Reg::R3);
         // Not those that still hold what is needed.
         let (entry, other) = (Reg::R0, Reg::R5);
-        let unsaved = [pointer, count].iter().any(|reg| !self.saved.contains_key(reg) && *reg == other);
+        let unsaved = [pointer, count]
+            .iter()
+            .any(|reg| !self.saved.contains_key(reg) && *reg == other);
         if unsaved {
             return Err(Reason::Registers);
         }

@@ -7,7 +7,7 @@ use super::error::{Command, KernelError};
 use super::sys::{ProgFd, ProgramInfo};
 use super::usdt_specs::UsdtSpecs;
 use crate::program::Program;
-use crate::spec::ProgType;
+use crate::spec::{AttachType, ProgType};
 
 /// A program in the kernel, which is unloaded when this is dropped.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub struct LoadedProgram {
     fd: ProgFd,
     name: String,
     prog_type: ProgType,
+    attach_type: Option<AttachType>,
     /// Where it reads how to find the arguments of markers, if it does.
     usdt_specs: Option<Arc<UsdtSpecs>>,
 }
@@ -25,6 +26,7 @@ impl LoadedProgram {
             fd,
             name: program.name.clone(),
             prog_type: program.prog_type,
+            attach_type: program.expected_attach_type,
             usdt_specs: specs,
         }
     }
@@ -51,6 +53,12 @@ impl LoadedProgram {
             let object = format!("program {}", self.name);
             KernelError::new(Command::ObjGetInfo, object, errno)
         })
+    }
+
+    /// What it was loaded to be attached to, where the type knows several ways.
+    #[must_use]
+    pub const fn attach_type(&self) -> Option<AttachType> {
+        self.attach_type
     }
 
     pub(super) const fn usdt_specs(&self) -> Option<&Arc<UsdtSpecs>> {

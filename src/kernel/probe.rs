@@ -21,11 +21,16 @@ pub(super) enum Probe {
 
 /// Loads the smallest program of a type.
 pub(super) fn probe(prog_type: ProgType) -> Probe {
-    const LOG: usize = 1 << 12;
     let attach_type = match prog_type.info().attach {
         AttachRule::OneOf([first, ..]) => Some(*first),
         _ => None,
     };
+    probe_for(prog_type, attach_type)
+}
+
+/// Loads the smallest program of a type that is to be attached like this.
+pub(super) fn probe_for(prog_type: ProgType, attach_type: Option<AttachType>) -> Probe {
+    const LOG: usize = 1 << 12;
     // A type that always may sleep has to.
     let flags = match prog_type {
         ProgType::Syscall => ProgFlags::SLEEPABLE,

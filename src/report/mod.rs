@@ -36,7 +36,7 @@ mod verdict;
 
 pub use bench::{BenchRow, BenchTable, ReadyRow};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
-pub use compare::{EngineVerdicts, FindingRow, GeneratedSummary};
+pub use compare::{CompareReport, EngineVerdicts, FindingRow, GeneratedSummary};
 pub use datum::{Datum, hex};
 pub use heatmap::Heatmap;
 pub use histogram::{Buckets, Histogram, Row};
@@ -58,8 +58,8 @@ pub use overhead::{Overhead, OverheadRow, WatchTurn};
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub use record::RecordReport;
 pub use recording::{
-    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
-    ResourceRow,
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
 };
 pub use refused::{Refused, RefusedLine};
 pub use rejection::{PlacedLabel, Rejection};

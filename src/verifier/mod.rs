@@ -74,8 +74,16 @@ pub use facts::Through;
 pub use options::Options;
 pub use reject::Reject;
 pub use requirements::Requirements;
+pub(crate) use structure::is_gpl_compatible;
 pub use trail::Trail;
 pub use verdict::{LogLevel, Statistics, Verdict};
+
+/// Whether a program that attaches through BTF may load the 8 bytes of its context at
+/// `off`, an argument of what it attaches to; `None` if nobody knows what that is.
+pub(crate) fn context_argument_is_readable(program: &Program, off: u32) -> Option<bool> {
+    let target = AttachTarget::resolve(program).ok().flatten()?;
+    Some(context_argument::at(&target, program, off, 8).is_ok())
+}
 
 /// What came of a verification.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ fn calls_count_by_function() {
             vm.attach_to("count_call", function)?;
         }
         // A function is where the test says, or anywhere else.
-        let read = vm.kprobe("vfs_read").at(0xffff_ffff_8132_1000);
-        let write = vm.kprobe("vfs_write").at(0xffff_ffff_8132_2000);
+        let read = vm.kprobe("vfs_read")?.at(0xffff_ffff_8132_1000);
+        let write = vm.kprobe("vfs_write")?.at(0xffff_ffff_8132_2000);
         for event in [&read, &write, &read, &read] {
             vm.fire(event.clone())?;
         }
@@ -27,10 +27,10 @@ fn calls_count_by_function() {
 fn it_counts_what_it_is_attached_to() {
     on_every_engine("func_counts", |vm| {
         vm.attach_all()?;
-        assert!(vm.fire(vm.kprobe("vfs_read"))?.runs.is_empty());
+        assert!(vm.fire(vm.kprobe("vfs_read")?)?.runs.is_empty());
         vm.attach_to("count_call", "vfs_read")?;
-        assert_eq!(vm.fire(vm.kprobe("vfs_read"))?.runs.len(), 1);
-        assert!(vm.fire(vm.kprobe("vfs_write"))?.runs.is_empty());
+        assert_eq!(vm.fire(vm.kprobe("vfs_read")?)?.runs.len(), 1);
+        assert!(vm.fire(vm.kprobe("vfs_write")?)?.runs.is_empty());
         Ok(())
     });
 }
@@ -43,7 +43,7 @@ fn functions_have_addresses() {
             vm.attach_to("count_call", function)?;
         }
         for function in ["vfs_read", "vfs_write", "vfs_read"] {
-            vm.fire(vm.kprobe(function))?;
+            vm.fire(vm.kprobe(function)?)?;
         }
         let calls = vm.map("calls")?.entries::<u64, u64>()?;
         let mut counts: Vec<_> = calls.iter().map(|(_, count)| *count).collect();
@@ -65,7 +65,7 @@ fn a_full_map_says_how_many_calls_it_lost() {
             vm.attach_to("count_call", "vfs_read")?;
             vm.attach_to("count_call", "vfs_write")?;
             for function in ["vfs_read", "vfs_write", "vfs_read", "vfs_write"] {
-                vm.fire(vm.kprobe(function))?;
+                vm.fire(vm.kprobe(function)?)?;
             }
             let calls = vm.map("calls")?.entries::<u64, u64>()?;
             assert_eq!(

@@ -10,13 +10,13 @@ const HANDLE: &str = "/usr/bin/server:handle_request";
 
 fn enter(vm: &mut Vm, thread: u32) -> Result<()> {
     vm.world().task().set_pid(100).set_tid(thread);
-    vm.fire(vm.uprobe(HANDLE))?;
+    vm.fire(vm.uprobe(HANDLE)?)?;
     Ok(())
 }
 
 fn leave(vm: &mut Vm, thread: u32) -> Result<()> {
     vm.world().task().set_pid(100).set_tid(thread);
-    vm.fire(vm.uretprobe(HANDLE))?;
+    vm.fire(vm.uretprobe(HANDLE)?)?;
     Ok(())
 }
 

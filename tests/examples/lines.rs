@@ -28,21 +28,21 @@ fn events_of_tracepoints_and_probes() -> Result<()> {
 
     let vm = &mut open("examples/bpf/one_liners.bpf.o")?;
     let value = 4096;
-    let kernel_function = vm.kprobe("vfs_read").arg(3, 4096)?;
-    assert_eq!(vm.kprobe("vfs_read").arg(1, value)?, {
-        vm.kprobe("vfs_read").set("di", value)?
+    let kernel_function = vm.kprobe("vfs_read")?.arg(3, 4096)?;
+    assert_eq!(vm.kprobe("vfs_read")?.arg(1, value)?, {
+        vm.kprobe("vfs_read")?.set("di", value)?
     });
     assert_eq!(ran(vm, kernel_function)?, 1);
     for event in [
-        vm.kretprobe("vfs_read").set("ret", -4)?,
-        vm.kretprobe("vfs_read").set("ret", value)?,
+        vm.kretprobe("vfs_read")?.set("ret", -4)?,
+        vm.kretprobe("vfs_read")?.set("ret", value)?,
     ] {
         assert_eq!(ran(vm, event)?, 2);
     }
 
     let vm = &mut open("examples/bpf/func_counts.bpf.o")?;
     vm.attach_to("count_call", "vfs_read")?;
-    let event = vm.kprobe("vfs_read").at(0xffff_ffff_8132_1000);
+    let event = vm.kprobe("vfs_read")?.at(0xffff_ffff_8132_1000);
     assert_eq!(ran(vm, event)?, 1);
     assert_eq!(vm.map("calls")?.get(&0xffff_ffff_8132_1000u64)?, Some(1u64));
     Ok(())
@@ -62,14 +62,14 @@ fn arguments_of_raw_tracepoints() -> Result<()> {
 #[test]
 fn events_of_user_space() -> Result<()> {
     let vm = &mut open("examples/bpf/usdt_latency.bpf.o")?;
-    let event = vm.usdt("server:request__start").args([7])?;
+    let event = vm.usdt("server:request__start")?.args([7])?;
     assert_eq!(ran(vm, event)?, 1);
 
     let path = vm.world().user_cstr("/etc/passwd");
     for event in [
-        vm.uprobe("libc.so.6:malloc").arg(1, 64)?,
-        vm.uretprobe("libc.so.6:malloc").set("ret", 0)?,
-        vm.ksyscall("execve").set("filename", path)?,
+        vm.uprobe("libc.so.6:malloc")?.arg(1, 64)?,
+        vm.uretprobe("libc.so.6:malloc")?.set("ret", 0)?,
+        vm.ksyscall("execve")?.set("filename", path)?,
         vm.perf_event()?,
     ] {
         assert_eq!(ran(vm, event)?, 0, "nothing is attached there");
@@ -119,7 +119,7 @@ fn the_world() -> Result<()> {
         .set_kernel_stack(addresses)
         .set_user_stack([0x5555_0000_1000u64]);
 
-    let event = vm.kprobe("vfs_read");
+    let event = vm.kprobe("vfs_read")?;
     assert_eq!(ran(vm, event)?, 1);
     let now = vm.world().clock().monotonic_ns();
     assert_eq!(vm.map("start")?.get::<u32, u64>(&42)?, Some(now));

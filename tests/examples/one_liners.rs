@@ -89,7 +89,7 @@ fn results_of_reads_in_steps_of_200() {
     on_every_engine(OBJECT, |vm| {
         vm.attach("read_results")?;
         for returned in [-11, 0, 199, 200, 1999, 2000, i64::MAX] {
-            vm.fire(vm.kretprobe("vfs_read").set("ret", returned)?)?;
+            vm.fire(vm.kretprobe("vfs_read")?.set("ret", returned)?)?;
         }
         assert_eq!(
             hist(vm, "linear")?,
@@ -106,10 +106,10 @@ fn times_of_reads() {
         vm.attach("read_ends")?;
         vm.world().task().set_pid(42).set_comm("dd");
 
-        vm.fire(vm.kprobe("vfs_read"))?;
+        vm.fire(vm.kprobe("vfs_read")?)?;
         vm.world().clock().advance(Duration::from_nanos(1500));
-        vm.fire(vm.kretprobe("vfs_read"))?;
-        vm.fire(vm.kretprobe("vfs_read"))?; // nobody saw it begin
+        vm.fire(vm.kretprobe("vfs_read")?)?;
+        vm.fire(vm.kretprobe("vfs_read")?)?; // nobody saw it begin
 
         let entries = vm.map("ns")?.entries::<[u8; 24], u64>()?;
         let mut dd = [0; 24];
@@ -205,7 +205,7 @@ fn paths_by_the_kernels_structs() {
         let path = vm.world().kernel("path")?;
         let path = path.set("dentry.d_name.name", "retrans_time_ms")?;
 
-        let outcome = vm.fire(vm.kprobe("vfs_open").arg(1, &path)?)?;
+        let outcome = vm.fire(vm.kprobe("vfs_open")?.arg(1, &path)?)?;
 
         let lines: Vec<_> = outcome.printk().collect();
         assert_eq!(lines, ["open path: retrans_time_ms"]);
@@ -218,7 +218,7 @@ fn paths_by_the_kernels_structs() {
 fn a_path_without_a_name() {
     on_every_engine(OBJECT, |vm| {
         vm.attach("print_path")?;
-        let outcome = vm.fire(vm.kprobe("vfs_open").arg(1, 0)?)?;
+        let outcome = vm.fire(vm.kprobe("vfs_open")?.arg(1, 0)?)?;
         let lines: Vec<_> = outcome.printk().collect();
         assert_eq!(lines, ["open path: "]);
         Ok(())
@@ -230,7 +230,7 @@ fn a_path_without_a_name() {
 fn all_are_attached() {
     on_every_engine(OBJECT, |vm| {
         vm.attach_all()?;
-        let outcome = vm.fire(vm.kretprobe("vfs_read").set("ret", 1)?)?;
+        let outcome = vm.fire(vm.kretprobe("vfs_read")?.set("ret", 1)?)?;
         let ran: Vec<_> = outcome
             .runs
             .iter()

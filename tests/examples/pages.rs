@@ -14,10 +14,10 @@ fn events_in_the_middle_of_runs() -> Result<()> {
 
     // While `leave` counts a read, an interrupt hits vfs_write.
     let place = Interrupt::at_call("bpf_ktime_get_ns")?.of("leave");
-    vm.interrupt(place, vm.kprobe("vfs_write"));
+    vm.interrupt(place, vm.kprobe("vfs_write")?);
 
-    vm.fire(vm.kprobe("vfs_read"))?;
-    let outcome = vm.fire(vm.kretprobe("vfs_read"))?;
+    vm.fire(vm.kprobe("vfs_read")?)?;
+    let outcome = vm.fire(vm.kretprobe("vfs_read")?)?;
     assert_eq!(outcome.missed_by("enter"), 1);
     assert_eq!(
         outcome.nested[0].outcome.missed[0].why,
@@ -35,10 +35,10 @@ fn events_that_helpers_cause() -> Result<()> {
     vm.attach_to("enter", "vfs_write")?;
 
     // A helper reaches a probed function itself.
-    let write = vm.kprobe("vfs_write");
+    let write = vm.kprobe("vfs_write")?;
     vm.mock_helper("bpf_ktime_get_ns", move |call| call.fire(&write).map(|_| 0))?;
 
-    let outcome = vm.fire(vm.kprobe("vfs_read"))?;
+    let outcome = vm.fire(vm.kprobe("vfs_read")?)?;
     assert_eq!(outcome.missed_by("enter"), 1);
     Ok(())
 }

@@ -65,13 +65,13 @@ fn the_function_of_new_kernels() {
             vm.attach_all()?;
             vm.world().task().set_comm("smtp");
             let iter = vm.world().kernel("iov_iter")?.set("count", 48)?;
-            let event = vm.kprobe("urandom_read_iter").arg(2, &iter)?;
+            let event = vm.kprobe("urandom_read_iter")?.arg(2, &iter)?;
             let outcome = vm.fire(event)?;
             let lines: Vec<_> = outcome.printk().collect();
             assert_eq!(lines, ["smtp wants 384 bits"]);
 
             // A wild pointer reads as nothing.
-            let event = vm.kprobe("urandom_read_iter").arg(2, 0xdead_u32)?;
+            let event = vm.kprobe("urandom_read_iter")?.arg(2, 0xdead_u32)?;
             let outcome = vm.fire(event)?;
             let lines: Vec<_> = outcome.printk().collect();
             assert_eq!(lines, ["smtp wants 0 bits"]);

@@ -26,14 +26,14 @@ impl Failure {
 }
 
 fn start(vm: &mut Vm, id: u64, path: u64) -> Result<()> {
-    vm.fire(vm.usdt("server:request__start").args([id, path])?)?;
+    vm.fire(vm.usdt("server:request__start")?.args([id, path])?)?;
     Ok(())
 }
 
 /// A request is done, after some time; the failure that this gave.
 fn done(vm: &mut Vm, after: u64, id: u64, status: u64) -> Result<Option<Failure>> {
     vm.world().clock().advance(Duration::from_micros(after));
-    let outcome = vm.fire(vm.usdt("server:request__done").args([id, status])?)?;
+    let outcome = vm.fire(vm.usdt("server:request__done")?.args([id, status])?)?;
     assert_eq!(outcome.runs.len(), 1);
     let failure = outcome.records("failures").next();
     Ok(failure.map(|bytes| Failure::read_from_bytes(bytes).expect("a record's size")))

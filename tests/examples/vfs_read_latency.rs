@@ -31,14 +31,14 @@ fn reads(vm: &Vm, process: u32) -> Result<Option<Reads>> {
 /// A thread of a process enters the function.
 fn enter(vm: &mut Vm, process: u32, thread: u32) -> Result<()> {
     vm.world().task().set_pid(process).set_tid(thread);
-    vm.fire(vm.kprobe("vfs_read"))?;
+    vm.fire(vm.kprobe("vfs_read")?)?;
     Ok(())
 }
 
 /// A thread of a process returns from it.
 fn leave(vm: &mut Vm, process: u32, thread: u32, returned: i64) -> Result<()> {
     vm.world().task().set_pid(process).set_tid(thread);
-    vm.fire(vm.kretprobe("vfs_read").set("ret", returned)?)?;
+    vm.fire(vm.kretprobe("vfs_read")?.set("ret", returned)?)?;
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use crate::engines::{on_every_engine, on_every_engine_with};
 fn the_third_argument_is_the_size() {
     on_every_engine("write_hist_kprobe", |vm| {
         vm.attach_all()?;
-        vm.fire(vm.kprobe("vfs_write").arg(3, 4096)?)?;
-        vm.fire(vm.kprobe("vfs_write").args([1u64, 2, 5000, 4])?)?;
+        vm.fire(vm.kprobe("vfs_write")?.arg(3, 4096)?)?;
+        vm.fire(vm.kprobe("vfs_write")?.args([1u64, 2, 5000, 4])?)?;
         assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(2));
         Ok(())
     });
@@ -21,7 +21,7 @@ fn nothing_else_is_the_size() {
     on_every_engine("write_hist_kprobe", |vm| {
         vm.attach_all()?;
         for n in [1, 2, 4, 5, 6] {
-            vm.fire(vm.kprobe("vfs_write").arg(n, 4096)?)?;
+            vm.fire(vm.kprobe("vfs_write")?.arg(n, 4096)?)?;
         }
         assert_eq!(vm.map("hist")?.get::<u32, u64>(&0)?, Some(5));
         assert_eq!(vm.map("hist")?.get::<u32, u64>(&12)?, Some(0));
@@ -34,7 +34,7 @@ fn nothing_else_is_the_size() {
 fn other_functions_fire_nothing() {
     on_every_engine("write_hist_kprobe", |vm| {
         vm.attach_all()?;
-        let outcome = vm.fire(vm.kprobe("vfs_read").arg(3, 4096)?)?;
+        let outcome = vm.fire(vm.kprobe("vfs_read")?.arg(3, 4096)?)?;
         assert!(outcome.runs.is_empty());
         Ok(())
     });
@@ -53,7 +53,7 @@ fn the_loader_chooses_the_function() {
         },
         |vm| {
             vm.attach_all()?;
-            vm.fire(vm.kprobe("__vfs_write").arg(3, 1)?)?;
+            vm.fire(vm.kprobe("__vfs_write")?.arg(3, 1)?)?;
             assert_eq!(vm.map("hist")?.get::<u32, u64>(&0)?, Some(1));
             Ok(())
         },

@@ -1,1 +1,92 @@
-//! Soon.
+//! Nothing stays behind: when an attachment is dropped, by a panic, by a process that is
+//! killed.
+
+use std::io::{BufRead, BufReader};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bpflab::kernel::program_ids;
+
+use super::rig::{GROUP, NAME, attached, fire, is_there, point, records, returning, samples_of};
+
+/// Whether programs are gone, which the kernel may do a little later.
+fn are_gone(ids: &[u32]) -> bool {
+    let until = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < until {
+        let there = program_ids().unwrap();
+        if ids.iter().all(|id| !there.contains(id)) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+#[test]
+fn a_panic_detaches() {
+    if !is_there() {
+        return;
+    }
+    let mut ids = Vec::new();
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let first = attached(&returning(0), &point()).unwrap();
+        let second = attached(&returning(1), &point()).unwrap();
+        ids = vec![first.info().unwrap().id, second.info().unwrap().id];
+        let there = program_ids().unwrap();
+        assert!(ids.iter().all(|id| there.contains(id)));
+        let mut samples = samples_of(GROUP, NAME);
+        fire(1, 1);
+        assert_eq!(records(&mut samples).len(), 0, "0 drops it");
+        // What the test is for.
+        std::panic::resume_unwind(Box::new("in the middle"));
+    }));
+    assert_eq!(result.unwrap_err().downcast_ref(), Some(&"in the middle"));
+    assert!(are_gone(&ids), "{ids:?}");
+    let mut samples = samples_of(GROUP, NAME);
+    fire(1, 1);
+    assert_eq!(records(&mut samples).len(), 1);
+}
+
+/// What the process below does: it attaches, tells the ids, and waits to be killed.
+#[test]
+#[ignore = "only as a process of the test below"]
+fn attach_and_wait() {
+    let first = attached(&returning(1), &point()).unwrap();
+    let second = attached(&returning(1), &point()).unwrap();
+    let ids = [first.info().unwrap().id, second.info().unwrap().id];
+    println!("\nids {} {}", ids[0], ids[1]);
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_nothing() {
+    if !is_there() {
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "leaving::attach_and_wait",
+            "--ignored",
+            "--nocapture",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines
+        .map(Result::unwrap)
+        .find(|line| line.starts_with("ids "));
+    let ids: Vec<u32> = line
+        .unwrap()
+        .split_whitespace()
+        .skip(1)
+        .map(|id| id.parse().unwrap())
+        .collect();
+    let there = program_ids().unwrap();
+    assert!(ids.iter().all(|id| there.contains(id)), "{ids:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(are_gone(&ids), "{ids:?}");
+}

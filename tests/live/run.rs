@@ -42,7 +42,7 @@ pub fn record(
         return None;
     }
     let mut bytes = Vec::new();
-    let recorded = Live::start(object, options).and_then(|live| live.run(command, &mut bytes));
+    let recorded = Live::start(object, options).and_then(|mut live| live.run(command, &mut bytes));
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {

@@ -121,6 +121,7 @@ fn requests(count: u64) {
 }
 
 /// What servers do, in short.
+#[expect(unsafe_code, reason = "no other function has this name")]
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn handle_request(id: u64, path: *const std::ffi::c_char) -> u64 {

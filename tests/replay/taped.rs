@@ -9,7 +9,7 @@ use bpflab::compare::recording::{
     Source, Summary, When, Writer,
 };
 use bpflab::harness::EngineKind;
-use bpflab::instrument::{Firing, Plan, RecordMaps, RecordOptions};
+use bpflab::instrument::{Firing, Plan, RecordMaps, RecordOptions, Unrecordable};
 use bpflab::program::{MapDef, Program};
 use bpflab::vm::events::Event;
 use bpflab::vm::maps::Kind;
@@ -44,6 +44,19 @@ impl Recorder {
     pub fn new(programs: Vec<Arc<Program>>, context_len: u32) -> Self {
         let world = World::with_cpus(CPUS);
         Self::in_world(world, programs, context_len, EngineKind::Jit)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The same for programs that may have no room for what recording adds.
+    pub fn try_new(programs: Vec<Arc<Program>>, context_len: u32) -> Option<Self> {
+        let world = World::with_cpus(CPUS);
+        match Self::in_world(world, programs, context_len, EngineKind::Jit) {
+            Ok(recorder) => Some(recorder),
+            Err(why) => {
+                eprintln!("{why}");
+                None
+            }
+        }
     }
 
     pub fn in_world(
@@ -51,7 +64,7 @@ impl Recorder {
         programs: Vec<Arc<Program>>,
         context_len: u32,
         engine: EngineKind,
-    ) -> Self {
+    ) -> Result<Self, Unrecordable> {
         let maps = programs[0].maps.clone();
         let added = RecordMaps::add(&maps, 1 << 22);
         let recorded = (0..).zip(&programs).map(|(number, program)| {
@@ -60,17 +73,24 @@ impl Recorder {
                 context_len,
                 all: true,
             };
-            let plan = Plan::new(program).unwrap_or_else(|error| panic!("{error}"));
-            let form = plan.record(&added, &options);
-            Arc::new(form.unwrap_or_else(|error| panic!("{error}")))
+            let form = Plan::new(program)?.record(&added, &options)?;
+            Ok(Arc::new(form))
         });
-        let recorded: Vec<_> = recorded.collect();
+        let recorded: Vec<_> = recorded.collect::<Result<_, _>>()?;
         let mut vm = Vm::with_world(world);
         vm.set_engine(engine);
         let handles = vm.load_programs(&added.maps, recorded).unwrap();
         for handle in &handles {
-            let verdict = &vm.verification(*handle).unwrap().verdict;
-            assert!(verdict.accepted, "{}\n{}", verdict.message, verdict.log);
+            let verification = vm.verification(*handle).unwrap();
+            let known = verification.outcome.as_ref().err();
+            let judged = known.is_none_or(|reject| !reject.is_unsupported());
+            let verdict = &verification.verdict;
+            assert!(
+                verdict.accepted || !judged,
+                "{}\n{}",
+                verdict.message,
+                verdict.log
+            );
         }
         let mut recorder = Self {
             vm,
@@ -87,7 +107,7 @@ impl Recorder {
             },
         };
         recorder.read_maps(When::Before);
-        recorder
+        Ok(recorder)
     }
 
     /// Fires one of the programs.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::input::KernelArguments;
+use crate::cli::record::{bytes, seconds, target};
 use crate::cli::run::Engine;
 use crate::harness::EngineKind;
 
@@ -40,12 +41,29 @@ pub(in crate::cli) struct Arguments {
     /// Engine to replay on (repeatable) [default: all]
     #[arg(long, value_enum)]
     pub(super) engine: Vec<Engine>,
+    /// Keep the recording in a file, for `bpflab replay`
+    #[arg(long, short, value_name = "FILE", conflicts_with = "generated")]
+    pub(super) output: Option<PathBuf>,
     /// Let programs act for every process, not only for the command and its children
     #[arg(long, conflicts_with = "generated")]
     pub(super) all: bool,
     /// End after so many seconds, whatever the command does
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "generated")]
     pub(super) duration: Option<Duration>,
+    /// Act for a process that runs already, and its children, instead of a command
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "all", "generated"])]
+    pub(super) pid: Option<u32>,
+    /// Memory between kernel and recorder: a power of two, in bytes or with K, M or G
+    /// [default: 64M, or a 32nd of the free memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "generated")]
+    pub(super) buffer: Option<u32>,
+    /// How often programs of type perf_event run, in times a second [default: 99]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) frequency: Option<u64>,
+    /// Attach a program elsewhere than its section says: what would follow the prefix there
+    /// (--attach count=syscalls/sys_enter_read, --attach probe=/bin/server:handle)
+    #[arg(long, value_name = "PROGRAM=TARGET", value_parser = target)]
+    pub(super) attach: Vec<(String, String)>,
     /// Compare on N tracepoint programs made up, which bpflab fires itself
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) generated: Option<u64>,
@@ -71,15 +89,5 @@ impl Arguments {
             engines => engines,
         };
         engines.iter().map(|engine| (*engine).into()).collect()
-    }
-}
-
-/// A time in seconds, which may have digits behind a point.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|error| format!("{error}"))?;
-    match Duration::try_from_secs_f64(number) {
-        Ok(time) if !time.is_zero() => Ok(time),
-        Ok(_) => Err("it must be more than 0".to_owned()),
-        Err(error) => Err(error.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 mod arguments;
 mod generated;
-//mod live;
+mod live;
 
 pub(super) use arguments::Arguments;
 
@@ -18,6 +18,6 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     }
     match arguments.generated {
         Some(count) => generated::run(count, arguments, printer),
-        None => todo!(),
+        None => live::run(arguments, printer),
     }
 }

@@ -1,10 +1,12 @@
 //! Firings in the order in which they began on their CPU, and what is missing between them.
 //!
 //! A recorder's ring has them in the order in which they ended, so one that interrupted
-//! another comes before it: it is held until the other is there. A number that never comes
-//! is a firing that was lost.
+//! another comes before it: it is held until the other is there. One that interrupted none
+//! waits for nobody. A number that does not come is a firing that was lost.
 
 use std::collections::BTreeMap;
+
+use crate::instrument::Firing;
 
 /// So many firings may have interrupted one, until it is taken for lost.
 const HELD: usize = 4096;
@@ -46,13 +48,24 @@ impl Order {
 
     /// A firing has come; one that has to wait is copied. None for a CPU that is not there.
     #[inline]
-    pub fn offer(&mut self, cpu: u32, sequence: u64, bytes: &[u8]) -> Option<Turn> {
-        let cpu = self.cpus.get_mut(cpu as usize)?;
-        if sequence == cpu.next {
+    pub fn offer(&mut self, firing: &Firing<'_>, bytes: &[u8]) -> Option<Turn> {
+        let cpu = self.cpus.get_mut(firing.cpu as usize)?;
+        if firing.sequence == cpu.next {
             cpu.next += 1;
             return Some(Turn::Now);
         }
-        Some(cpu.keep(sequence, bytes))
+        Some(cpu.keep(firing, bytes))
+    }
+
+    /// A firing that was held for others that are lost, as `firing` shows, which waits for
+    /// nobody: it comes before that.
+    #[inline]
+    pub fn overdue(&mut self, firing: &Firing<'_>) -> Option<Vec<u8>> {
+        let cpu = self.cpus.get_mut(firing.cpu as usize)?;
+        if firing.depth > 0 || firing.sequence <= cpu.next {
+            return None;
+        }
+        cpu.overdue(firing.sequence)
     }
 
     /// A firing that was held, and whose turn it is now that another on its CPU has run.
@@ -90,7 +103,23 @@ impl Order {
 
 impl Cpu {
     #[cold]
-    fn keep(&mut self, sequence: u64, bytes: &[u8]) -> Turn {
+    fn overdue(&mut self, before: u64) -> Option<Vec<u8>> {
+        match self.held.first_key_value() {
+            Some((first, _)) if *first < before => {
+                self.skip();
+                self.ready()
+            }
+            _ => {
+                self.lost += before - self.next;
+                self.next = before;
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, firing: &Firing<'_>, bytes: &[u8]) -> Turn {
+        let sequence = firing.sequence;
         if sequence < self.next || self.held.contains_key(&sequence) {
             return Turn::Again;
         }
@@ -124,52 +153,89 @@ impl Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::FiringFlags;
 
-    /// The numbers in the order in which they are replayed, and how many are lost.
-    fn played(numbers: &[u64]) -> (Vec<u64>, u64) {
+    fn firing(sequence: u64, depth: u16) -> Firing<'static> {
+        Firing {
+            program: 0,
+            cpu: 1,
+            depth,
+            flags: FiringFlags::empty(),
+            sequence,
+            time: 0,
+            pid_tgid: 0,
+            returned: 0,
+            context: &[],
+            log: &[],
+        }
+    }
+
+    /// The numbers in the order in which they are replayed, and how many are lost; of each
+    /// number the depth is given, too.
+    fn played(numbers: &[(u64, u16)]) -> (Vec<u64>, u64) {
         let mut order = Order::new(2);
         let mut played = Vec::new();
-        for number in numbers {
-            let bytes = number.to_le_bytes();
-            if order.offer(1, *number, &bytes) == Some(Turn::Now) {
-                played.push(*number);
+        let number = |bytes: Vec<u8>| u64::from_le_bytes(bytes.try_into().unwrap());
+        for (sequence, depth) in numbers {
+            let firing = firing(*sequence, *depth);
+            while let Some(bytes) = order.overdue(&firing) {
+                played.push(number(bytes));
+            }
+            let bytes = sequence.to_le_bytes();
+            if order.offer(&firing, &bytes) == Some(Turn::Now) {
+                played.push(*sequence);
             }
             while let Some(bytes) = order.ready(1) {
-                played.push(u64::from_le_bytes(bytes.try_into().unwrap()));
+                played.push(number(bytes));
             }
         }
         while let Some(bytes) = order.rest() {
-            played.push(u64::from_le_bytes(bytes.try_into().unwrap()));
+            played.push(number(bytes));
         }
         (played, order.lost().map(|(_, lost)| lost).sum())
     }
 
     #[test]
     fn who_interrupted_comes_after_whom_it_interrupted() {
-        assert_eq!(played(&[0, 1, 2]), (vec![0, 1, 2], 0));
-        assert_eq!(played(&[2, 1, 0, 3]), (vec![0, 1, 2, 3], 0));
-        assert_eq!(played(&[0, 3, 4, 2, 1]), (vec![0, 1, 2, 3, 4], 0));
+        assert_eq!(played(&[(0, 0), (1, 0), (2, 0)]), (vec![0, 1, 2], 0));
+        let nested = [(2, 2), (1, 1), (0, 0), (3, 0)];
+        assert_eq!(played(&nested), (vec![0, 1, 2, 3], 0));
+        let twice = [(0, 0), (3, 2), (4, 2), (2, 1), (1, 0)];
+        assert_eq!(played(&twice), (vec![0, 1, 2, 3, 4], 0));
     }
 
     #[test]
     fn what_never_comes_is_lost() {
-        assert_eq!(played(&[0, 2, 3]), (vec![0, 2, 3], 1));
-        assert_eq!(played(&[3]), (vec![3], 3));
-        let many: Vec<u64> = (1..10_000).collect();
-        assert_eq!(played(&many), (many, 1));
-        let mut order = Order::new(1);
-        assert_eq!(order.offer(0, 0, &[]), Some(Turn::Now));
-        order.end(0, 4);
-        assert_eq!(order.lost().collect::<Vec<_>>(), [(0, 3)]);
+        assert_eq!(played(&[(0, 0), (2, 0), (3, 0)]), (vec![0, 2, 3], 1));
+        assert_eq!(played(&[(3, 0)]), (vec![3], 3));
+        // What it interrupted did not come.
+        assert_eq!(played(&[(1, 1), (2, 0)]), (vec![1, 2], 1));
+        assert_eq!(played(&[(1, 1), (4, 1), (6, 0)]), (vec![1, 4, 6], 4));
+        let many: Vec<_> = (1..10_000).map(|number| (number, 1)).collect();
+        let numbers: Vec<_> = (1..10_000).collect();
+        assert_eq!(played(&many), (numbers, 1));
+        let mut order = Order::new(2);
+        assert_eq!(order.offer(&firing(0, 0), &[]), Some(Turn::Now));
+        order.end(1, 4);
+        assert_eq!(order.lost().collect::<Vec<_>>(), [(1, 3)]);
     }
 
     #[test]
-    fn nothing_comes_twice() {
-        let mut order = Order::new(1);
-        assert_eq!(order.offer(0, 0, &[]), Some(Turn::Now));
-        assert_eq!(order.offer(0, 0, &[]), Some(Turn::Again));
-        assert_eq!(order.offer(0, 7, &[]), Some(Turn::Held));
-        assert_eq!(order.offer(0, 7, &[]), Some(Turn::Again));
-        assert_eq!(order.offer(1, 0, &[]), None);
+    fn nothing_comes_twice_or_late() {
+        let mut order = Order::new(2);
+        assert_eq!(order.offer(&firing(0, 0), &[]), Some(Turn::Now));
+        assert_eq!(order.offer(&firing(0, 0), &[]), Some(Turn::Again));
+        assert_eq!(order.offer(&firing(7, 1), &[]), Some(Turn::Held));
+        assert_eq!(order.offer(&firing(7, 1), &[]), Some(Turn::Again));
+        let nowhere = Firing {
+            cpu: 2,
+            ..firing(0, 0)
+        };
+        assert_eq!(order.offer(&nowhere, &[]), None);
+        // Two that were swapped.
+        assert_eq!(
+            played(&[(0, 0), (2, 0), (1, 0), (3, 0)]),
+            (vec![0, 2, 3], 1)
+        );
     }
 }

@@ -147,6 +147,11 @@ impl Kind {
         }
     }
 
+    /// The pointer of an access at an offset.
+    pub(in crate::instrument) fn moved_by(self, off: i16) -> Self {
+        self.moved(Some(off.into()))
+    }
+
     /// What a function sees of its caller's pointer.
     pub(super) fn inwards(self) -> Self {
         match self {

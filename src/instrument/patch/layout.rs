@@ -78,6 +78,7 @@ impl Layout {
             }
             set(&mut self.targets, pc, self.rows.len());
             self.block(patch.before.get(&pc));
+            self.block(patch.last_before.get(&pc));
             if let Some(instead) = patch.instead.get(&pc) {
                 self.block(Some(instead));
             } else {
@@ -191,6 +192,11 @@ impl Layout {
         let function = self.functions.get(&pc).copied();
         let row = function.or_else(|| get(&self.targets, pc));
         row.map_or(pc, |row| Pc(self.position(row)))
+    }
+
+    /// Where jumps to an instruction lead now.
+    pub(super) fn target(&self, pc: Pc) -> Option<Pc> {
+        get(&self.targets, pc).map(|row| Pc(self.position(row)))
     }
 
     /// Where an instruction stands now, if it was not replaced.

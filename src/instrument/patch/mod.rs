@@ -31,6 +31,7 @@ pub(super) struct Patch {
     end: BTreeMap<Pc, Block>,
     /// By the instruction.
     before: BTreeMap<Pc, Block>,
+    last_before: BTreeMap<Pc, Block>,
     instead: BTreeMap<Pc, Block>,
     after: BTreeMap<Pc, Block>,
     labels: u32,
@@ -52,6 +53,11 @@ impl Patch {
     /// Inserts before an instruction, behind what was inserted there already.
     pub(super) fn before(&mut self, pc: Pc, block: Block) {
         self.before.entry(pc).or_default().append(block);
+    }
+
+    /// Inserts before an instruction, behind all that [`before`](Self::before) inserts.
+    pub(super) fn last_before(&mut self, pc: Pc, block: Block) {
+        self.last_before.entry(pc).or_default().append(block);
     }
 
     /// Puts something in an instruction's place, in addition to what was put there already.
@@ -95,6 +101,22 @@ impl Patch {
             at.is_some()
         });
         Ok(patched)
+    }
+
+    /// Where what stands for each instruction begins in the patched program, what was
+    /// inserted before it included; for slots in which none begins, as for the one before.
+    ///
+    /// # Errors
+    /// As of [`apply`](Self::apply).
+    pub(super) fn places(&self, program: &Program, code: &Code) -> Result<Vec<Pc>, Reason> {
+        let layout = Layout::new(self, program, code)?;
+        let mut last = Pc(0);
+        let slots = 0..code.len();
+        let places = slots.map(Pc::from_index).map(|pc| {
+            last = layout.target(pc).unwrap_or(last);
+            last
+        });
+        Ok(places.collect())
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::attachment::Attachment;
-use super::available::{refused, tracepoint_id};
+use super::available::{functions, refused, tracepoint_id};
 use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe::{self, Target};
@@ -168,10 +168,10 @@ fn marker(
         let why = format!("{} has no marker {provider}:{name}", path.display());
         return Err(AttachError::no_such_place(point, why));
     }
-    let pmu = probe::pmu(point, "uprobe")?;
     // Places whose arguments are alike share an element.
-    let mut told: Vec<(String, u64)> = Vec::new();
-    for place in found {
+    let mut told: Vec<(&str, u64)> = Vec::new();
+    let mut cookies = Vec::with_capacity(found.len());
+    for place in &found {
         let known = told
             .iter()
             .find(|(arguments, _)| *arguments == place.arguments);
@@ -186,10 +186,32 @@ fn marker(
                 let spec = spec.map_err(refused(point, Command::MapUpdateElem))?;
                 let id = u64::from(spec.id);
                 made.keep_spec(spec);
-                told.push((place.arguments.clone(), id));
+                told.push((&place.arguments, id));
                 id
             }
         };
+        cookies.push(cookie);
+    }
+    // Where the kernel has it, libbpf loads programs for markers to be attached to all
+    // places at once.
+    if let Some(attach_type @ AttachType::TraceUprobeMulti) = program.attach_type() {
+        let offsets: Vec<u64> = found.iter().map(|place| place.offset).collect();
+        let semaphores: Vec<u64> = found.iter().map(|place| place.semaphore).collect();
+        let probes = UserProbes {
+            attach_type,
+            path: &file,
+            offsets: &offsets,
+            semaphores: &semaphores,
+            cookies: &cookies,
+            returns: false,
+            pid: point.pid,
+        };
+        let link = LinkFd::user_probes(made.program(), &probes);
+        made.keep_link(link.map_err(refused(point, Command::LinkCreate))?);
+        return Ok(());
+    }
+    let pmu = probe::pmu(point, "uprobe")?;
+    for (place, cookie) in found.iter().zip(cookies) {
         let target = Target {
             text: file.clone(),
             offset: place.offset,
@@ -211,12 +233,17 @@ fn kernel_functions(
     let names: Vec<CString> = match pattern.contains(['*', '?']) {
         false => vec![text(point, pattern)?],
         true => {
-            return Err(AttachError::unavailable(
-                point,
-                "a pattern of kernel functions: name one",
-            ));
+            let found = functions(point, |name| fits(pattern, name))?;
+            let names: Result<_, _> = found.iter().map(|name| text(point, name)).collect();
+            names?
         }
     };
+    if names.is_empty() {
+        return Err(AttachError::no_such_place(
+            point,
+            "no function has such a name",
+        ));
+    }
     let symbols: Vec<_> = names.iter().map(CString::as_c_str).collect();
     let cookies = vec![point.cookie; symbols.len()];
     let link = LinkFd::kernel_probes(
@@ -257,6 +284,7 @@ fn user_functions(
             attach_type,
             path: &file,
             offsets: &offsets,
+            semaphores: &[],
             cookies: &cookies,
             returns,
             pid: point.pid,

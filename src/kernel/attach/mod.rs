@@ -32,7 +32,9 @@
 //! `BPF_PROG_TEST_RUN` runs them on input of one's own.
 //!
 //! What this kernel does not have is an error that says so
-//! ([`AttachError::is_unavailable`]), as are missing rights.
+//! ([`AttachError::is_unavailable`]), as are missing rights. Some programs are refused
+//! when they are loaded already, with less of a reason: [`AttachPoint::available`] can be
+//! asked before.
 
 mod attaching;
 mod attachment;

@@ -51,20 +51,29 @@ pub fn spawn_held<E: Send>(
     }
 }
 
-/// Prepares for the process that waits at the gate, and opens it. Closed, it lets
-/// nothing through: the process ends itself.
+/// Prepares for the process that waits at the gate, and opens it. Closed, also by a panic,
+/// it lets nothing through: the process ends itself.
 fn keep<E>(mut gate: &UnixStream, prepare: impl FnOnce(u32) -> Result<(), E>) -> Result<(), E> {
     let mut pid = [0; 4];
     if gate.read_exact(&mut pid).is_err() {
         return Ok(()); // There is no process, and who spawns it knows why.
     }
-    let prepared = prepare(u32::from_ne_bytes(pid));
-    match prepared {
-        // A process that is gone has been killed by somebody, as its status will tell.
-        Ok(()) => drop(gate.write_all(&[1])),
-        Err(_) => drop(gate.shutdown(Shutdown::Both)),
+    let closing = Closing(gate);
+    prepare(u32::from_ne_bytes(pid))?;
+    // A process that is gone has been killed by somebody, as its status will tell.
+    let _ = gate.write_all(&[1]);
+    std::mem::forget(closing);
+    Ok(())
+}
+
+/// Closes the gate when it is dropped.
+struct Closing<'a>(&'a UnixStream);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        // It can be closed already.
+        let _ = self.0.shutdown(Shutdown::Both);
     }
-    prepared
 }
 
 #[cfg(test)]
@@ -116,6 +125,10 @@ mod tests {
         });
         assert!(matches!(failed, Err(SpawnError::Prepare("no"))));
         assert_eq!(runs(pid), "");
+        let panics = std::panic::AssertUnwindSafe(|| {
+            spawn_held::<()>(&mut command("sleep", &["30"]), |_| panic!("on purpose"))
+        });
+        std::panic::catch_unwind(panics).unwrap_err();
         let failed = spawn_held::<()>(&mut command("/no/such/command", &[]), |_| Ok(()));
         let Err(SpawnError::Start(error)) = failed else {
             panic!("{failed:?}");

@@ -123,6 +123,8 @@ pub struct UserProbes<'a> {
     pub path: &'a CStr,
     /// Where in it.
     pub offsets: &'a [u64],
+    /// Where in it counters of listeners lie, 0 for none; empty or as many.
+    pub semaphores: &'a [u64],
     /// What the program is told at each; empty or as many.
     pub cookies: &'a [u64],
     /// Whether it runs at the functions' return.
@@ -194,18 +196,19 @@ impl LinkFd {
     pub fn user_probes(program: &ProgFd, probes: &UserProbes<'_>) -> Result<Self> {
         let offsets = words(probes.offsets, probes.offsets.len())?;
         let cookies = words(probes.cookies, probes.offsets.len())?;
+        let semaphores = words(probes.semaphores, probes.offsets.len())?;
         let mut attributes = UserProbesLink {
             start: start(program, None, probes.attach_type),
             path: text_address(Some(probes.path)),
             offsets: read_address(&offsets),
-            ref_ctr_offsets: 0,
+            ref_ctr_offsets: read_address(&semaphores),
             cookies: read_address(&cookies),
             count: length(probes.offsets.len())?,
             flags: u32::from(probes.returns) * RETURNS,
             pid: probes.pid.unwrap_or(0),
             zero: 0,
         };
-        // SAFETY: `count` offsets, as many cookies or none, and a path that ends with its
+        // SAFETY: `count` offsets, as many counters and cookies or none, and a path that ends with its
         // zero; the kernel only reads them.
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }

@@ -4,8 +4,8 @@ use std::ffi::{CStr, CString};
 use std::io::{self, PipeWriter, Read, pipe};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use super::bpf::{Result, last_errno};
-use super::mounts::{Folder, errno_of};
+use super::bpf::{Result, errno_of, last_errno};
+use super::mounts::Folder;
 use crate::util::Errno;
 
 /// A folder that is removed when this value is dropped or its process has ended, be it by

@@ -6,7 +6,7 @@ use std::io::Read;
 use serde::Serialize;
 
 use crate::compare::recording::{
-    Cause, Contents, Header, Loss, MapRead, Part, Recording, Summary, Totals, When,
+    Cause, Contents, Header, Loss, MapRead, Part, Recording, Sample, Summary, Totals, When,
 };
 use crate::instrument::{Firing, FiringFlags};
 
@@ -21,6 +21,8 @@ pub struct RecordingReport {
     pub header: Header,
     /// What happened to each program, in the header's order.
     pub programs: Vec<ProgramActivity>,
+    /// How often each bare event happened, in the header's order.
+    pub events: Vec<EventActivity>,
     /// What happened on each CPU.
     pub cpus: Vec<CpuActivity>,
     /// What is there of each map, in the header's order.
@@ -72,6 +74,19 @@ pub struct ProgramActivity {
     pub first: Option<u64>,
     /// When the last one did.
     pub last: Option<u64>,
+}
+
+/// How often a bare event happened.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct EventActivity {
+    /// Its number.
+    pub number: u32,
+    /// `group/name`.
+    pub name: String,
+    /// Its samples in the file.
+    pub samples: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
 }
 
 /// What happened on a CPU.
@@ -163,6 +178,7 @@ impl RecordingReport {
             losses: seen.loss_rows(&header),
             header,
             programs: seen.programs,
+            events: seen.events,
             cpus: seen.cpus.into_values().collect(),
             maps: seen.maps,
             resources: seen.resources,
@@ -187,6 +203,7 @@ impl RecordingReport {
 struct Seen {
     start: u64,
     programs: Vec<ProgramActivity>,
+    events: Vec<EventActivity>,
     cpus: BTreeMap<u32, CpuActivity>,
     maps: Vec<MapActivity>,
     resources: Vec<ResourceRow>,
@@ -200,6 +217,11 @@ impl Seen {
             name: program.name.clone(),
             ..ProgramActivity::default()
         });
+        let events = header.events.iter().map(|event| EventActivity {
+            number: event.number,
+            name: format!("{}/{}", event.group, event.name),
+            ..EventActivity::default()
+        });
         let maps = header.maps.iter().map(|map| MapActivity {
             number: map.number,
             name: map.name.clone(),
@@ -208,6 +230,7 @@ impl Seen {
         Self {
             start: header.start.monotonic,
             programs: programs.collect(),
+            events: events.collect(),
             cpus: BTreeMap::new(),
             maps: maps.collect(),
             resources: Vec::new(),
@@ -232,6 +255,7 @@ impl Seen {
     fn add(&mut self, part: &Part<'_>) {
         match part {
             Part::Firings(records) => records.clone().for_each(|record| self.add_firing(record)),
+            Part::Samples(samples) => samples.clone().for_each(|sample| self.add_sample(&sample)),
             Part::MapReads(reads) => reads.clone().for_each(|read| self.add_reading(&read)),
             Part::Resources(files) => {
                 self.resources.extend(files.clone().map(|file| ResourceRow {
@@ -277,6 +301,14 @@ impl Seen {
         program.log_bytes += firing.log.len() as u64;
         program.first = Some(program.first.map_or(at, |first| first.min(at)));
         program.last = Some(program.last.map_or(at, |last| last.max(at)));
+    }
+
+    fn add_sample(&mut self, sample: &Sample<'_>) {
+        let mut events = self.events.iter_mut();
+        if let Some(event) = events.find(|event| event.number == sample.event) {
+            event.samples += 1;
+            event.bytes += sample.raw.len() as u64;
+        }
     }
 
     fn add_reading(&mut self, read: &MapRead<'_>) {

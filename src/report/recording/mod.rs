@@ -7,6 +7,6 @@ mod text;
 mod tests;
 
 pub use activity::{
-    CpuActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState, RecordingReport,
-    ResourceRow,
+    CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
+    RecordingReport, ResourceRow,
 };

@@ -1,7 +1,8 @@
 use super::*;
 use crate::compare::recording::{
     Cause, Contents, CpuTotal, Ended, Filter, Header, How, KernelInfo, Loss, MapEntry, MapRead,
-    ObjectInfo, RecordedMap, RecordedProgram, Recording, Resource, Start, Summary, When, Writer,
+    ObjectInfo, RecordedEvent, RecordedMap, RecordedProgram, Recording, Resource, Sample, Start,
+    Summary, When, Writer,
 };
 use crate::instrument::{Firing, FiringFlags};
 
@@ -98,7 +99,7 @@ fn writer(file: &mut Vec<u8>) -> Writer<&mut Vec<u8>> {
 }
 
 fn read(file: &[u8]) -> RecordingReport {
-    RecordingReport::read("a.bpfrec", Recording::new(file).unwrap())
+    RecordingReport::read("a.rec", Recording::new(file).unwrap())
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_whole_one_is_told_with_what_is_missing() {
     let bytes = file.len();
     let expected = format!(
         "\
-recording a.bpfrec
+recording a.rec
   format      1.0, {bytes} bytes
   written by  bpflab 0.1.0
   kernel      6.18.44 x86_64
@@ -234,4 +235,40 @@ fn one_in_which_nothing_is_missing_is_complete() {
             .to_string()
             .ends_with("\n0 firings, nothing lost; whole\n")
     );
+}
+
+#[test]
+fn bare_events_are_counted() {
+    let event = |number, name: &str| RecordedEvent {
+        number,
+        group: "sched".to_owned(),
+        name: name.to_owned(),
+        ..RecordedEvent::default()
+    };
+    let header = Header {
+        events: vec![event(0, "sched_switch"), event(1, "sched_waking")],
+        ..Header::default()
+    };
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, &header).unwrap();
+    let sample = Sample {
+        event: 1,
+        cpu: 0,
+        pid: 1,
+        tid: 1,
+        time: 5,
+        raw: &[0; 24],
+    };
+    writer.sample(&sample).unwrap();
+    writer.sample(&sample).unwrap();
+    writer.finish(Summary::default()).unwrap();
+    let report = read(&file);
+    assert_eq!((report.events[1].samples, report.events[1].bytes), (2, 48));
+    let wanted = "\nevents
+  sched/sched_switch  0 samples
+  sched/sched_waking  2 samples
+
+2 samples, nothing lost; whole
+";
+    assert!(report.to_string().ends_with(wanted), "{report}");
 }

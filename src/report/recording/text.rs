@@ -29,16 +29,11 @@ impl fmt::Display for RecordingReport {
             "maps",
             maps.map(|(map, activity)| map_cells(map, activity)),
         )?;
-        let events = self.header.events.iter();
+        let events = self.events.iter();
         section(
             f,
             "events",
-            events.map(|event| {
-                vec![
-                    format!("{}/{}", event.group, event.name),
-                    format!("id {}", event.id),
-                ]
-            }),
+            events.map(|event| vec![event.name.clone(), counted(event.samples, "sample")]),
         )?;
         let cpus = self.cpus.iter().map(|cpu| {
             let missing = match cpu.missing {
@@ -115,7 +110,10 @@ impl RecordingReport {
 
     fn last_line(&self) -> String {
         let totals = &self.totals;
-        let mut parts = vec![counted(totals.firings, "firing")];
+        let mut parts = Vec::new();
+        if totals.firings > 0 || totals.samples == 0 {
+            parts.push(counted(totals.firings, "firing"));
+        }
         for (count, what) in [
             (totals.samples, "sample"),
             (totals.outputs, "output"),

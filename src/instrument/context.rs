@@ -1,0 +1,122 @@
+//! The bytes of a context that can be copied: which accesses a program of its type may make.
+
+use super::error::Reason;
+use crate::isa::Size;
+use crate::program::Program;
+use crate::spec::context::{self, Mode, Yield};
+use crate::spec::limits::MAX_FUNC_ARGS;
+use crate::spec::{AttachType, ContextKind, ProgType};
+use crate::verifier;
+
+/// A piece of a context: where, and how much.
+pub(super) type Piece = (u32, Size);
+
+/// The context of a program, as far as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Context {
+    /// Bytes of it.
+    pub(super) len: u32,
+    /// The pieces that programs may load; the rest is zero.
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// Why a program can't be recorded, if its type is not one that only watches.
+pub(super) fn check_type(program: &Program) -> Result<(), Reason> {
+    let watches = match program.prog_type {
+        ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent | ProgType::RawTracepoint => {
+            true
+        }
+        ProgType::Tracing => matches!(
+            program.expected_attach_type,
+            Some(AttachType::TraceRawTp | AttachType::TraceFentry | AttachType::TraceFexit)
+        ),
+        _ => false,
+    };
+    if watches {
+        Ok(())
+    } else {
+        Err(Reason::ProgType(program.prog_type.name()))
+    }
+}
+
+/// What a program returns for a firing that is not recorded: a program at a perf event
+/// decides whether others see the event, and lets it pass.
+pub(super) const fn outside(prog_type: ProgType) -> i32 {
+    match prog_type {
+        ProgType::Kprobe | ProgType::Tracepoint | ProgType::PerfEvent => 1,
+        _ => 0,
+    }
+}
+
+impl Context {
+    /// That of a program which reads `read` bytes of it, and of whose event `len` bytes are
+    /// known.
+    pub(super) fn new(program: &Program, read: u32, len: u32) -> Self {
+        let asked = read.max(len);
+        let words = |len: u32| (0..len / 8).map(|word| word * 8);
+        match program.prog_type.info().context {
+            ContextKind::BtfArgs => {
+                // Not known without the kernel's BTF: then what the program reads has to do.
+                let most = u32::try_from(MAX_FUNC_ARGS).unwrap_or(0) * 8;
+                let readable = |off: &u32| {
+                    verifier::context_argument_is_readable(program, *off).unwrap_or(*off < read)
+                };
+                let pieces: Vec<Piece> = words(most)
+                    .filter(readable)
+                    .map(|off| (off, Size::Dw))
+                    .collect();
+                let end = pieces.last().map_or(0, |(off, _)| off + 8);
+                Self {
+                    len: end.max(asked.next_multiple_of(8)),
+                    pieces,
+                }
+            }
+            ContextKind::Tracepoint => Self {
+                len: asked,
+                pieces: pieces(program, asked),
+            },
+            kind => {
+                let layout = context::layout(kind, program.arch);
+                // Of raw tracepoints' arguments nobody says how many there are.
+                let fixed = layout.filter(|_| kind != ContextKind::RawTracepoint);
+                let len = fixed.map_or(asked.next_multiple_of(8), |layout| layout.size);
+                Self {
+                    len,
+                    pieces: pieces(program, len),
+                }
+            }
+        }
+    }
+}
+
+/// The largest pieces that may be loaded, from the first byte to the last.
+fn pieces(program: &Program, len: u32) -> Vec<Piece> {
+    let attach = program.prog_type.attach_type(program.expected_attach_type);
+    let allowed = |off: u32, size: u32| {
+        let found = context::check(
+            program.prog_type,
+            attach,
+            program.arch,
+            off,
+            size,
+            Mode::Read,
+        );
+        off + size <= len && matches!(found, Some(Yield::Scalar))
+    };
+    let mut pieces = Vec::new();
+    let mut off = 0;
+    while off < len {
+        let sizes = [Size::Dw, Size::W, Size::H, Size::B];
+        let size = sizes
+            .into_iter()
+            .find(|size| allowed(off, size.bytes().into()));
+        match size {
+            Some(size) => {
+                pieces.push((off, size));
+                off += u32::from(size.bytes());
+            }
+            None => off += 1,
+        }
+    }
+    pieces
+}

@@ -1,0 +1,482 @@
+//! Finding the sites: what each instruction takes from outside and gives to it.
+
+use super::calls::{self, Callee, Class, Extent, Returns, Role, Signature};
+use super::dataflow::{Kind, Owner, State};
+use super::error::Reason;
+use super::liveness::Liveness;
+use super::site::{Field, Flow, Length, Moment, Place, Site, Source, What};
+use crate::isa::{CallTarget, Insn, Operand, Reg, RegSet, Size};
+use crate::program::Program;
+use crate::util::Pc;
+
+/// The most bytes of a field whose size is not known before the program runs.
+const MOST_COUNTED: u16 = 4096;
+/// The most bytes of a field whose size is known.
+const MOST_FIXED: u32 = 8192;
+
+/// A ring-buffer record that both forms set to zero when it is reserved: what was in the
+/// ring buffer there before is no input that anybody would want to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Clear {
+    /// The call that reserves it.
+    pub(super) pc: Pc,
+    /// Its bytes.
+    pub(super) size: u32,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) sites: Vec<Site>,
+    pub(super) clears: Vec<Clear>,
+    /// How many bytes of the context the program reads, from its start.
+    pub(super) context: u32,
+}
+
+/// Looks at one instruction after another.
+pub(super) struct Finder<'p> {
+    pub(super) program: &'p Program,
+    pub(super) liveness: &'p Liveness,
+    pub(super) found: Found,
+}
+
+/// An instruction, and what is known around it.
+struct At<'a> {
+    pc: Pc,
+    before: &'a State,
+    after: &'a State,
+}
+
+impl Finder<'_> {
+    /// Looks at the next instruction.
+    pub(super) fn see(
+        &mut self,
+        pc: Pc,
+        insn: Insn,
+        before: &State,
+        after: &State,
+    ) -> Result<(), Reason> {
+        let at = At { pc, before, after };
+        match insn {
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+            }
+            | Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => self.load(&at, dst, base, off, size),
+            Insn::LoadSx {
+                from,
+                dst,
+                base,
+                off,
+            } => self.load(&at, dst, base, off, from.size()),
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => self.store(&at, base, off, size, src),
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => self.store(&at, base, off, size, Operand::Reg(src)),
+            Insn::Atomic { .. } => self.atomic(&at, insn),
+            Insn::Call(target) => self.call(&at, target),
+            Insn::LoadPacket { .. } => Err(Reason::Instruction("packets are not recorded")),
+            _ => Ok(()),
+        }
+    }
+
+    fn load(
+        &mut self,
+        at: &At<'_>,
+        dst: Reg,
+        base: Reg,
+        off: i16,
+        size: Size,
+    ) -> Result<(), Reason> {
+        let source = match at.before.reg(base) {
+            Kind::Context(start) => {
+                let end = start
+                    .and_then(|start| u32::try_from(start + i32::from(off)).ok())
+                    .map(|start| start + u32::from(size.bytes()));
+                self.found.context = self.found.context.max(end.unwrap_or(0));
+                return Ok(());
+            }
+            Kind::Nothing
+            | Kind::Frame { .. }
+            | Kind::Constant
+            | Kind::Record { .. }
+            | Kind::Private => return Ok(()),
+            Kind::Value(_) | Kind::Own => Source::Own,
+            Kind::Scalar(_) | Kind::Map(_) | Kind::Kernel | Kind::Function(_) | Kind::Unknown => {
+                Source::World
+            }
+            Kind::Arena => return Err(ARENA),
+        };
+        let field = Field {
+            flow: Flow::Input,
+            what: What::Loaded,
+            place: Place::Register(dst),
+            length: Length::Fixed(size.bytes().into()),
+        };
+        self.site(at, Moment::After, source, vec![field]);
+        Ok(())
+    }
+
+    fn store(
+        &mut self,
+        at: &At<'_>,
+        base: Reg,
+        off: i16,
+        size: Size,
+        src: Operand,
+    ) -> Result<(), Reason> {
+        let Some(source) = written(at.before.reg(base).moved_by(off))? else {
+            return Ok(());
+        };
+        let place = match src {
+            Operand::Reg(src) if at.before.reg(src).is_comparable() => Some(Place::Register(src)),
+            Operand::Reg(_) => None,
+            Operand::Imm(imm) => Some(Place::Constant(imm)),
+        };
+        let fields = place.map(|place| output(What::Stored, place, size));
+        self.site(at, Moment::Before, source, fields.into_iter().collect());
+        Ok(())
+    }
+
+    fn atomic(&mut self, at: &At<'_>, insn: Insn) -> Result<(), Reason> {
+        let Insn::Atomic {
+            op,
+            width,
+            base,
+            off,
+            src,
+        } = insn
+        else {
+            return Ok(());
+        };
+        let Some(source) = written(at.before.reg(base).moved_by(off))? else {
+            return Ok(());
+        };
+        if source == Source::World {
+            return Err(Reason::Instruction(
+                "an atomic operation on the kernel's memory",
+            ));
+        }
+        let size = width.size();
+        let given = [
+            (What::Operand, src, true),
+            (What::Expected, Reg::R0, op.compares()),
+        ];
+        let given = given
+            .into_iter()
+            .filter(|(_, reg, used)| *used && at.before.reg(*reg).is_comparable());
+        let fields = given.map(|(what, reg, _)| output(what, Place::Register(reg), size));
+        self.site(at, Moment::Before, source, fields.collect());
+        if op.fetches() {
+            let old = if op.compares() { Reg::R0 } else { src };
+            let field = Field {
+                flow: Flow::Input,
+                what: What::Old,
+                place: Place::Register(old),
+                length: Length::Fixed(size.bytes().into()),
+            };
+            self.site(at, Moment::After, source, vec![field]);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, at: &At<'_>, target: CallTarget) -> Result<(), Reason> {
+        let Callee::Outside(signature) = calls::callee(self.program, target)? else {
+            return Ok(());
+        };
+        self.check_callback(at, &signature)?;
+        let source = match signature.class {
+            Class::World | Class::Effect => Source::World,
+            Class::Own | Class::Plain => Source::Own,
+        };
+        let given = self.given(at, &signature)?;
+        for fields in split(given) {
+            self.site(at, Moment::Before, source, fields);
+        }
+        if signature.class == Class::Plain {
+            return Ok(());
+        }
+        let mut taken: Vec<Field> = result(&signature).into_iter().collect();
+        taken.extend(self.filled(at, &signature)?);
+        for fields in split(taken) {
+            self.site(at, Moment::After, source, fields);
+        }
+        if let (Returns::Record, Kind::Record { size, .. }) =
+            (signature.returns, at.after.reg(Reg::R0))
+        {
+            let size = size.ok_or(Reason::Instruction("a record whose size is not known"))?;
+            self.found.clears.push(Clear { pc: at.pc, size });
+        }
+        Ok(())
+    }
+
+    /// A helper that calls back for each entry of a map does so in the map's order.
+    fn check_callback(&self, at: &At<'_>, signature: &Signature) -> Result<(), Reason> {
+        let walks = signature.callback.is_some() && signature.roles.contains(&Role::Map);
+        let map = at.before.map(signature);
+        let map = map.and_then(|map| map.definition(self.program));
+        let ordered = map.is_some_and(|map| {
+            use crate::spec::MapType::{Array, PercpuArray};
+            matches!(map.map_type, Array | PercpuArray)
+        });
+        if walks && !ordered {
+            return Err(Reason::Helper {
+                name: "for_each_map_elem".to_owned(),
+                why: "the order of a hash table's entries is the kernel's",
+            });
+        }
+        Ok(())
+    }
+
+    /// What goes out before a call.
+    fn given(&self, at: &At<'_>, signature: &Signature) -> Result<Vec<Field>, Reason> {
+        let mut fields = Vec::new();
+        let logs = matches!(signature.class, Class::Own | Class::Effect);
+        for (number, (reg, role)) in (1..).zip(Reg::ARGUMENTS.into_iter().zip(&signature.roles)) {
+            let kind = at.before.reg(reg);
+            let field = match role {
+                Role::Number
+                    if logs && at.before.defined().contains(reg) && kind.is_comparable() =>
+                {
+                    Some(output(
+                        What::Argument(number),
+                        Place::Register(reg),
+                        Size::Dw,
+                    ))
+                }
+                Role::Given(extent) if logs && kind != Kind::Constant => self
+                    .memory(at, signature, reg, *extent)?
+                    .map(|(place, length)| Field {
+                        flow: Flow::Output,
+                        what: What::Given(number),
+                        place,
+                        length,
+                    }),
+                Role::Submitted => Some(self.submitted(kind, reg, number)?),
+                _ => None,
+            };
+            fields.extend(field);
+        }
+        Ok(fields)
+    }
+
+    /// A record that goes out: all of it, wherever the pointer points.
+    fn submitted(&self, kind: Kind, reg: Reg, number: u8) -> Result<Field, Reason> {
+        let Kind::Record {
+            size: Some(size),
+            off: Some(0),
+        } = kind
+        else {
+            return Err(Reason::Instruction("a record whose size is not known"));
+        };
+        Ok(Field {
+            flow: Flow::Output,
+            what: What::Given(number),
+            place: Place::Memory {
+                pointer: reg,
+                frame: None,
+                align: 8,
+                plain: true,
+            },
+            length: fixed(size)?,
+        })
+    }
+
+    /// What comes in with a call, besides its result.
+    fn filled(&self, at: &At<'_>, signature: &Signature) -> Result<Vec<Field>, Reason> {
+        let mut fields = Vec::new();
+        for (number, (reg, role)) in (1..).zip(Reg::ARGUMENTS.into_iter().zip(&signature.roles)) {
+            let Role::Filled(extent) = role else { continue };
+            let Some((place, length)) = self.memory(at, signature, reg, *extent)? else {
+                continue;
+            };
+            fields.push(Field {
+                flow: Flow::Input,
+                what: What::Filled(number),
+                place,
+                length,
+            });
+        }
+        Ok(fields)
+    }
+
+    /// The memory in an argument; `None` for null.
+    fn memory(
+        &self,
+        at: &At<'_>,
+        signature: &Signature,
+        reg: Reg,
+        extent: Extent,
+    ) -> Result<Option<(Place, Length)>, Reason> {
+        let (frame, align, plain) = match at.before.reg(reg) {
+            Kind::Scalar(Some(0)) => return Ok(None),
+            Kind::Frame {
+                owner: Owner::Own,
+                off: Some(off),
+            } => (Some(off), 8, true),
+            Kind::Frame { off, .. } => (None, off.map_or(1, alignment), true),
+            Kind::Record { .. } | Kind::Constant => (None, 8, true),
+            // A stack may be what it points to.
+            Kind::Own | Kind::Private => (None, 1, true),
+            Kind::Value(map) => {
+                let map = map.definition(self.program);
+                (None, 8, map.is_some_and(|map| map.special.is_empty()))
+            }
+            Kind::Arena => return Err(ARENA),
+            _ => (None, 1, false),
+        };
+        let length = match at.before.extent(self.program, signature, reg, extent) {
+            Some(0) => return Ok(None),
+            Some(bytes) => fixed(bytes)?,
+            None => match (extent, Reg::from_number(reg.number() + 1)) {
+                (Extent::Next, Some(count)) => Length::Counted {
+                    count,
+                    most: MOST_COUNTED,
+                },
+                _ => return Err(Reason::Instruction("nobody knows which map is meant")),
+            },
+        };
+        let place = Place::Memory {
+            pointer: reg,
+            frame,
+            align,
+            plain,
+        };
+        Ok(Some((place, length)))
+    }
+
+    /// Adds a site.
+    fn site(&mut self, at: &At<'_>, moment: Moment, source: Source, fields: Vec<Field>) {
+        let (live, state) = match moment {
+            Moment::Before => (self.liveness.before(at.pc), at.before),
+            Moment::After => (self.liveness.after(at.pc), at.after),
+        };
+        let named = fields.iter().fold(RegSet::EMPTY, |named, field| {
+            let named = named.union(field.value_registers());
+            match moment {
+                Moment::Before => named.union(field.memory_registers()),
+                // They are gone, and were saved.
+                Moment::After => named,
+            }
+        });
+        let used = live.union(named).with(Reg::FP);
+        let free = Reg::ALL
+            .into_iter()
+            .filter(|reg| !used.contains(*reg))
+            .collect();
+        let spillable = Reg::ALL.into_iter().filter(|reg| {
+            live.contains(*reg) && state.defined().contains(*reg) && !named.contains(*reg)
+        });
+        self.found.sites.push(Site {
+            // Told to be too large, if it is, when all are known.
+            number: u16::try_from(self.found.sites.len()).unwrap_or(u16::MAX),
+            pc: at.pc,
+            moment,
+            source,
+            fields,
+            free,
+            spillable: spillable.filter(|reg| *reg != Reg::FP).collect(),
+        });
+    }
+}
+
+const ARENA: Reason = Reason::Instruction("an arena is memory that everybody shares");
+
+/// Who has the memory that is written; `None` for the run itself.
+fn written(kind: Kind) -> Result<Option<Source>, Reason> {
+    Ok(match kind {
+        Kind::Value(_) | Kind::Own => Some(Source::Own),
+        Kind::Kernel => Some(Source::World),
+        Kind::Nothing
+        | Kind::Scalar(_)
+        | Kind::Frame { .. }
+        | Kind::Constant
+        | Kind::Record { .. }
+        | Kind::Private => None,
+        Kind::Context(_) => {
+            return Err(Reason::Instruction(
+                "a store to the context changes the world",
+            ));
+        }
+        Kind::Arena => return Err(ARENA),
+        Kind::Map(_) | Kind::Function(_) | Kind::Unknown => {
+            return Err(Reason::Instruction(
+                "a store through a pointer that is the kernel's or the program's",
+            ));
+        }
+    })
+}
+
+/// What a call returns.
+fn result(signature: &Signature) -> Option<Field> {
+    let r0 = Reg::R0;
+    let (what, place, bytes) = match signature.returns {
+        Returns::Nothing | Returns::Private => return None,
+        Returns::Number | Returns::Kernel => (What::Result, Place::Register(r0), 8),
+        Returns::Value | Returns::Record | Returns::Memory => (What::Found, Place::NonNull(r0), 1),
+    };
+    Some(Field {
+        flow: Flow::Input,
+        what,
+        place,
+        length: Length::Fixed(bytes),
+    })
+}
+
+/// What an offset is a multiple of, up to 8.
+const fn alignment(off: i16) -> u8 {
+    match off.trailing_zeros() {
+        0 => 1,
+        1 => 2,
+        2 => 4,
+        _ => 8,
+    }
+}
+
+fn output(what: What, place: Place, size: Size) -> Field {
+    Field {
+        flow: Flow::Output,
+        what,
+        place,
+        length: Length::Fixed(size.bytes().into()),
+    }
+}
+
+fn fixed(bytes: u32) -> Result<Length, Reason> {
+    if bytes > MOST_FIXED {
+        return Err(Reason::TooLarge(bytes));
+    }
+    Ok(Length::Fixed(bytes))
+}
+
+/// Fields as entries: one whose size varies ends an entry, so that the places of those
+/// before it are known.
+fn split(fields: Vec<Field>) -> Vec<Vec<Field>> {
+    let mut entries = Vec::new();
+    let (counted, mut entry): (Vec<Field>, Vec<Field>) = fields
+        .into_iter()
+        .partition(|field| matches!(field.length, Length::Counted { .. }));
+    for field in counted {
+        entry.push(field);
+        entries.push(std::mem::take(&mut entry));
+    }
+    if !entry.is_empty() {
+        entries.push(entry);
+    }
+    entries
+}

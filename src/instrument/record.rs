@@ -1,0 +1,390 @@
+//! The recorded form of a program.
+//!
+//! | where | what is inserted |
+//! |---|---|
+//! | the program's entry | is it a target? a sequence number, a buffer that nobody uses, the firing's header, the context |
+//! | each function's entry | where the buffer is: from the caller in a register that nobody else uses, or by the same look-ups |
+//! | each site | the entry of the log |
+//! | after a record is reserved | zeros |
+//! | the program's exit | the return value, the firing into the ring buffer, the buffer is free |
+//!
+//! A buffer is taken by raising the CPU's depth; the word `BUSY` in it is a second lock,
+//! for programs that can be preempted, whose firings need not end in the order in which
+//! they began: one that finds its buffer in use is skipped and counted.
+
+use super::context::{self, Context};
+use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
+use super::error::Reason;
+use super::firing::{FiringFlags, offset};
+use super::frame::Frame;
+use super::maps::{RecordMaps, RecordOptions, scratch, state};
+use super::patch::{Block, Patch};
+use super::plan::{Called, Function, Plan};
+use super::site::{Moment, Site};
+use crate::isa::{AluOp, AtomicOp, Insn, JumpOp, Reg, RegSet, Size, Width};
+use crate::program::Program;
+use crate::spec::helpers::id;
+use crate::util::{MapId, Pc};
+use crate::verifier;
+
+/// What can't be done, and where.
+type Failed = (Option<Pc>, Reason);
+
+/// Makes the recorded form.
+pub(super) fn form(
+    plan: &Plan,
+    added: &RecordMaps,
+    options: &RecordOptions,
+) -> Result<Program, Failed> {
+    let context = Context::new(&plan.program, plan.context, options.context_len);
+    let start = scratch::log_start(context.len);
+    if start + scratch::LOG > scratch::SIZE {
+        return Err((None, Reason::TooLarge(context.len)));
+    }
+    let flags = scratch::FIRING + offset::FLAGS;
+    let log = Log {
+        buffer: Buffer::Slot,
+        length: scratch::FIRING + offset::LOG_LEN,
+        start,
+        size: scratch::LOG,
+        whole: scratch::SIZE,
+        capped: Some((flags, i32::from(FiringFlags::CAPPED.bits()))),
+    };
+    let mut form = Form {
+        plan,
+        added,
+        options,
+        context,
+        log,
+        frames: plan.frames(),
+        patch: Patch::default(),
+    };
+    form.functions()?;
+    form.sites()?;
+    form.clears();
+    for (frame, function) in form.frames.iter().zip(&plan.functions) {
+        frame
+            .check(&function.name)
+            .map_err(|reason| (Some(function.start), reason))?;
+    }
+    let mut program = form
+        .patch
+        .apply(&plan.program, &plan.code)
+        .map_err(|reason| (None, reason))?;
+    program.maps = added.maps.clone();
+    Ok(program)
+}
+
+struct Form<'a> {
+    plan: &'a Plan,
+    added: &'a RecordMaps,
+    options: &'a RecordOptions,
+    context: Context,
+    log: Log,
+    /// One for each of the plan's functions.
+    frames: Vec<Frame>,
+    patch: Patch,
+}
+
+/// The slots that inserted code at entries and sites may use: the first is the buffer's.
+const FIRST: u16 = 1;
+
+impl Form<'_> {
+    /// The entries of functions, and their exits.
+    fn functions(&mut self) -> Result<(), Failed> {
+        let plan = self.plan;
+        for (number, function) in plan.functions.iter().enumerate() {
+            match (function.called, spare(function)) {
+                (Called::Main, _) => self.main(number, function),
+                (Called::Directly, Some(reg)) => {
+                    let mut block = Block::default();
+                    block.store(Size::Dw, Reg::FP, self.frame(number).slot(0), reg);
+                    self.patch.entry(function.start, block);
+                }
+                _ => self.find_buffer(number, function),
+            }
+        }
+        for (pc, insn) in plan.code.iter() {
+            self.pass_buffer(pc, insn.ok());
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, number: usize) -> &mut Frame {
+        // There is one for each function.
+        &mut self.frames[number]
+    }
+
+    /// Before a call: where the buffer is, in the register that the function looks in.
+    fn pass_buffer(&mut self, pc: Pc, insn: Option<Insn>) {
+        let plan = self.plan;
+        let target = insn
+            .filter(Insn::is_call)
+            .and_then(|insn| insn.subprogram_target(pc));
+        let callee = target.and_then(|to| u32::try_from(to).ok()).map(Pc);
+        let callee = callee.and_then(|to| plan.functions.iter().find(|it| it.start == to));
+        let caller = plan.function_at(pc);
+        let (Some(callee), Some(caller)) = (callee, caller) else {
+            return;
+        };
+        if let (Called::Directly, Some(reg)) = (callee.called, spare(callee)) {
+            let mut block = Block::default();
+            block.load(Size::Dw, reg, Reg::FP, self.frame(caller).slot(0));
+            self.patch.before(pc, block);
+        }
+    }
+
+    /// The program's entry, and what all its exits lead to.
+    fn main(&mut self, number: usize, function: &Function) {
+        let slot = self.frame(number).slot(0);
+        let (skip, outside, epilogue) =
+            (self.patch.label(), self.patch.label(), self.patch.label());
+        let mut entry = Block::default();
+        let (given, pid_tgid, cpu, buffer) = (Reg::R6, Reg::R7, Reg::R8, Reg::R9);
+        entry.mov(given, Reg::R1);
+        entry.call(id::get_current_pid_tgid);
+        entry.mov(pid_tgid, Reg::R0);
+        if !self.options.all {
+            entry.alu(AluOp::Rsh, Reg::R0, 32);
+            entry.store(Size::W, Reg::FP, slot, Reg::R0);
+            look_up(&mut entry, self.added.targets, slot);
+            entry.jump_if(JumpOp::Eq, Reg::R0, 0, outside);
+        }
+        entry.store(Size::W, Reg::FP, slot, 0);
+        look_up(&mut entry, self.added.state, slot);
+        entry.jump_if(JumpOp::Eq, Reg::R0, 0, outside);
+        entry.mov(cpu, Reg::R0);
+        fetch_add(&mut entry, cpu, state::SEQUENCE);
+        entry.mov(buffer, Reg::R1);
+        fetch_add(&mut entry, cpu, state::DEPTH);
+        entry.jump_if(JumpOp::Ge, Reg::R1, imm(scratch::DEPTHS), skip);
+        entry.store(Size::W, Reg::FP, slot, Reg::R1);
+        look_up(&mut entry, self.added.scratch, slot);
+        entry.jump_if(JumpOp::Eq, Reg::R0, 0, skip);
+        entry.mov(Reg::R1, 1);
+        atomic(&mut entry, AtomicOp::Xchg, Reg::R0, scratch::BUSY);
+        entry.jump_if(JumpOp::Ne, Reg::R1, 0, skip);
+        entry.store(Size::Dw, Reg::R0, header(offset::SEQUENCE), buffer);
+        entry.mov(buffer, Reg::R0);
+        entry.load(Size::W, Reg::R1, Reg::FP, slot);
+        entry.store(Size::H, buffer, header(offset::DEPTH), Reg::R1);
+        entry.store(Size::Dw, buffer, header(offset::PID_TGID), pid_tgid);
+        let number = self.options.number.cast_signed();
+        entry.store(Size::W, buffer, header(offset::PROGRAM), number);
+        entry.store(Size::H, buffer, header(offset::FLAGS), 0);
+        let len = imm(self.context.len);
+        entry.store(Size::W, buffer, header(offset::CONTEXT_LEN), len);
+        entry.store(Size::Dw, buffer, header(offset::LOG_LEN), 0);
+        entry.call(id::get_smp_processor_id);
+        entry.store(Size::W, buffer, header(offset::CPU), Reg::R0);
+        entry.call(id::ktime_get_ns);
+        entry.store(Size::Dw, buffer, header(offset::TIME), Reg::R0);
+        for &(off, size) in &self.context.pieces {
+            entry.load(size, Reg::R1, given, short(off));
+            entry.store(size, buffer, header(offset::CONTEXT + off), Reg::R1);
+        }
+        entry.store(Size::Dw, Reg::FP, slot, buffer);
+        entry.mov(Reg::R1, given);
+        self.patch.entry(function.start, entry);
+
+        let mut exits = Block::default();
+        exits.jump(epilogue);
+        for (pc, insn) in self.plan.code.iter() {
+            if pc < function.end && insn == Ok(Insn::Exit) {
+                self.patch.instead(pc, exits.clone());
+            }
+        }
+        let mut end = Block::default();
+        end.bind(skip);
+        end.mov(Reg::R1, -1);
+        atomic(&mut end, AtomicOp::Add, cpu, state::DEPTH);
+        end.mov(Reg::R1, 1);
+        atomic(&mut end, AtomicOp::Add, cpu, state::SKIPPED);
+        end.bind(outside);
+        end.mov(Reg::R0, context::outside(self.plan.program.prog_type));
+        end.push(Insn::Exit);
+        end.bind(epilogue);
+        self.epilogue(&mut end, slot);
+        self.patch.end(function.start, end);
+    }
+
+    /// Hands the firing over, and returns what the program returned.
+    fn epilogue(&mut self, end: &mut Block, slot: i16) {
+        let (buffer, sent, returned) = (Reg::R6, Reg::R7, Reg::R9);
+        let (fits, counted, out) = (self.patch.label(), self.patch.label(), self.patch.label());
+        end.load(Size::Dw, buffer, Reg::FP, slot);
+        // Not from the buffer, so that a verifier still knows its range.
+        end.mov(returned, Reg::R0);
+        end.store(Size::Dw, buffer, header(offset::RETURNED), Reg::R0);
+        end.load(Size::Dw, Reg::R3, buffer, header(offset::LOG_LEN));
+        end.jump_if(JumpOp::Le, Reg::R3, imm(scratch::LOG), fits);
+        end.load(Size::H, Reg::R1, buffer, header(offset::FLAGS));
+        end.alu(AluOp::Or, Reg::R1, i32::from(FiringFlags::OVERFLOW.bits()));
+        end.store(Size::H, buffer, header(offset::FLAGS), Reg::R1);
+        end.mov(Reg::R3, 0);
+        end.store(Size::Dw, buffer, header(offset::LOG_LEN), Reg::R3);
+        end.bind(fits);
+        end.alu(AluOp::Add, Reg::R3, imm(self.log.start - scratch::FIRING));
+        end.map(Reg::R1, self.added.ring);
+        end.mov(Reg::R2, buffer);
+        end.alu(AluOp::Add, Reg::R2, imm(scratch::FIRING));
+        end.mov(Reg::R4, NO_WAKEUP);
+        end.call(id::ringbuf_output);
+        end.mov(sent, Reg::R0);
+        end.store(Size::W, Reg::FP, slot, 0);
+        look_up(end, self.added.state, slot);
+        end.jump_if(JumpOp::Eq, Reg::R0, 0, out);
+        end.jump_if(JumpOp::Eq, sent, 0, counted);
+        end.mov(Reg::R1, 1);
+        atomic(end, AtomicOp::Add, Reg::R0, state::LOST);
+        end.bind(counted);
+        end.store(Size::Dw, buffer, short(scratch::BUSY), 0);
+        end.mov(Reg::R1, -1);
+        atomic(end, AtomicOp::Add, Reg::R0, state::DEPTH);
+        end.bind(out);
+        end.mov(Reg::R0, returned);
+        end.push(Insn::Exit);
+    }
+
+    /// The entry of a function that nobody can tell where the buffer is.
+    fn find_buffer(&mut self, number: usize, function: &Function) {
+        let (state, scratch) = (self.added.state, self.added.scratch);
+        let lost = self.patch.label();
+        let frame = self.frame(number);
+        let slot = frame.slot(0);
+        let mut slots = Slots::from(frame, FIRST);
+        let mut entry = Block::default();
+        let saved: Saved = function
+            .arguments
+            .iter()
+            .map(|reg| (reg, slots.take()))
+            .collect();
+        for (reg, slot) in &saved {
+            entry.store(Size::Dw, Reg::FP, *slot, *reg);
+        }
+        entry.store(Size::W, Reg::FP, slot, 0);
+        look_up(&mut entry, state, slot);
+        entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
+        entry.load(Size::Dw, Reg::R1, Reg::R0, short(state::DEPTH));
+        entry.alu(AluOp::Add, Reg::R1, -1);
+        entry.store(Size::W, Reg::FP, slot, Reg::R1);
+        look_up(&mut entry, scratch, slot);
+        entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
+        entry.store(Size::Dw, Reg::FP, slot, Reg::R0);
+        for (reg, slot) in &saved {
+            entry.load(Size::Dw, *reg, Reg::FP, *slot);
+        }
+        self.patch.entry(function.start, entry);
+        // There is one while the program runs; the verifier wants to hear it.
+        let mut end = Block::default();
+        end.bind(lost);
+        end.mov(Reg::R0, 0);
+        end.push(Insn::Exit);
+        self.patch.end(function.start, end);
+    }
+
+    /// The entries of the log.
+    fn sites(&mut self) -> Result<(), Failed> {
+        let gpl = verifier::is_gpl_compatible(&self.plan.program.license);
+        for ((pc, moment), sites) in self.plan.sites_by_place() {
+            let copies = sites.iter().flat_map(|site| &site.fields).any(needs_call);
+            if copies && !gpl {
+                return Err((Some(pc), Reason::License));
+            }
+            self.place(pc, moment, &sites)
+                .map_err(|reason| (Some(pc), reason))?;
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, pc: Pc, moment: Moment, sites: &[&Site]) -> Result<(), Reason> {
+        let Some(frame) = self
+            .plan
+            .function_at(pc)
+            .and_then(|at| self.frames.get_mut(at))
+        else {
+            return Ok(());
+        };
+        let mut slots = Slots::from(frame, FIRST);
+        let mut saving = Block::default();
+        let saved = match moment {
+            Moment::Before => Saved::new(),
+            Moment::After => emit::save_arguments(&mut saving, &mut slots, sites),
+        };
+        let mut block = Block::default();
+        for site in sites {
+            block.append(self.log.entry(&mut self.patch, &mut slots, site, &saved)?);
+        }
+        match moment {
+            Moment::Before => self.patch.before(pc, block),
+            Moment::After => {
+                self.patch.last_before(pc, saving);
+                self.patch.after(pc, block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that are zero when they are reserved.
+    fn clears(&mut self) {
+        for clear in &self.plan.clears {
+            let null = self.patch.label();
+            let mut block = Block::default();
+            block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
+            for (at, size) in emit::pieces(0, 8, clear.size) {
+                block.store(size, Reg::R0, at, 0);
+            }
+            block.bind(null);
+            self.patch.after(clear.pc, block);
+        }
+    }
+}
+
+/// A flag of `bpf_ringbuf_output` (`BPF_RB_NO_WAKEUP`): who reads, polls.
+const NO_WAKEUP: i32 = 1;
+
+/// The register in which a caller can tell a function where the buffer is: an argument's
+/// that the function does not read.
+fn spare(function: &Function) -> Option<Reg> {
+    let unread = RegSet::arguments(5).minus(function.reads);
+    unread.iter().last()
+}
+
+/// `r0 = bpf_map_lookup_elem(map, key)`, with the key in a slot of the stack.
+fn look_up(block: &mut Block, map: MapId, key: i16) {
+    block.map(Reg::R1, map);
+    block.mov(Reg::R2, Reg::FP);
+    block.alu(AluOp::Add, Reg::R2, i32::from(key));
+    block.call(id::map_lookup_elem);
+}
+
+/// Adds 1 to a word; `r1` is what it was.
+fn fetch_add(block: &mut Block, base: Reg, off: u32) {
+    block.mov(Reg::R1, 1);
+    atomic(block, AtomicOp::FetchAdd, base, off);
+}
+
+/// An atomic operation of 64 bits with `r1`.
+fn atomic(block: &mut Block, op: AtomicOp, base: Reg, off: u32) {
+    block.push(Insn::Atomic {
+        op,
+        width: Width::W64,
+        base,
+        off: short(off),
+        src: Reg::R1,
+    });
+}
+
+/// Where a part of the firing is in the buffer.
+fn header(off: u32) -> i16 {
+    short(scratch::FIRING + off)
+}
+
+/// An offset in a buffer, all of which are below 32 KiB.
+fn short(off: u32) -> i16 {
+    i16::try_from(off).unwrap_or(i16::MAX)
+}
+
+fn imm(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,369 @@
+//! Programs in the kernel and here, on the same events: `bpflab compare OBJ`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use crate::compare::live::{LeftOut, Summary};
+use crate::compare::recording::How;
+use crate::compare::replay::{ProgramReport, Report, Verdict, Word};
+use crate::harness::EngineKind;
+use crate::report::record::RecordReport;
+use crate::report::replay::{Explained, ReplayView, said_of_map, said_of_output, said_of_program};
+use crate::report::table::Table;
+
+/// A recording and its replays, with the verdict on each program and engine.
+#[derive(Debug)]
+pub struct CompareReport {
+    /// The object's file.
+    object: String,
+    recorded: RecordReport,
+    summary: Summary,
+    replays: Vec<(Report, Duration)>,
+}
+
+impl CompareReport {
+    /// A report on what was recorded into `recording` and replayed, on each engine in the
+    /// time that stands beside it.
+    #[must_use]
+    pub fn new(
+        object: &str,
+        recording: &str,
+        summary: Summary,
+        replays: Vec<(Report, Duration)>,
+    ) -> Self {
+        Self {
+            object: object.to_owned(),
+            recorded: RecordReport::new(recording, summary.clone()),
+            summary,
+            replays,
+        }
+    }
+
+    /// The verdict on the whole: the worst of all engines.
+    #[must_use]
+    pub fn word(&self) -> Word {
+        let words = self.replays.iter().map(|(report, _)| report.word());
+        words.max().unwrap_or(Word::Nothing)
+    }
+
+    /// Whether something was compared, and all that could be judged is equal.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.word() != Word::Nothing && self.word().is_fine()
+    }
+
+    /// The values that `--json` prints, a line each: what was recorded, each replay, the
+    /// verdict.
+    #[must_use]
+    pub fn json(&self) -> Vec<Json> {
+        let mut rows = Vec::new();
+        let mut recorded = serde_json::to_value(&self.recorded).unwrap_or_default();
+        with_kind(&mut recorded, "recorded");
+        rows.push(recorded);
+        for (report, elapsed) in &self.replays {
+            let mut replay = self.view(report, *elapsed).json();
+            with_kind(&mut replay, "replay");
+            rows.push(replay);
+        }
+        rows.push(json!({
+            "kind": "verdict",
+            "object": self.object,
+            "verdict": self.word().key(),
+            "fine": self.is_fine(),
+            "firings": self.firings(),
+        }));
+        rows
+    }
+
+    fn view<'a>(&'a self, report: &'a Report, elapsed: Duration) -> ReplayView<'a> {
+        ReplayView {
+            recording: &self.recorded.recording,
+            object: &self.object,
+            report,
+            elapsed: Some(elapsed),
+        }
+    }
+
+    fn firings(&self) -> u64 {
+        let firings = self.replays.iter().map(|(report, _)| report.firings());
+        firings.max().unwrap_or_default()
+    }
+
+    /// The reports, without times.
+    fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.replays.iter().map(|(report, _)| report)
+    }
+
+    /// A row for each program, map and stream of outputs, a column for each engine.
+    fn verdicts(&self) -> Table {
+        let mut table = Table::default().numbers(&[1]);
+        let engines = self.reports().map(|report| report.engine.name().to_owned());
+        table.row(
+            ["program".to_owned(), "firings".to_owned()]
+                .into_iter()
+                .chain(engines),
+        );
+        let Some(first) = self.reports().next() else {
+            return table;
+        };
+        for (at, program) in first.programs.iter().enumerate() {
+            let verdicts = self.reports().map(|report| {
+                let program = report.programs.get(at);
+                program.map_or_else(String::new, |program| cell(program, report.engine))
+            });
+            let cells = [program.name.clone(), program.firings.to_string()];
+            table.row(cells.into_iter().chain(verdicts));
+        }
+        for (at, map) in first.maps.iter().enumerate() {
+            let words = self.reports().map(|report| {
+                let map = report.maps.get(at);
+                map.map_or(String::new(), |map| map.verdict.word().text().to_owned())
+            });
+            let cells = [format!("map {}", map.name), String::new()];
+            table.row(cells.into_iter().chain(words));
+        }
+        for (at, output) in first.outputs.iter().enumerate() {
+            let words = self.reports().map(|report| {
+                let output = report.outputs.get(at);
+                output.map_or(String::new(), |output| {
+                    output.verdict.word().text().to_owned()
+                })
+            });
+            let cells = [
+                format!("output {}", output.name),
+                output.recorded.to_string(),
+            ];
+            table.row(cells.into_iter().chain(words));
+        }
+        table
+    }
+
+    /// What there is to say of a program beside its words.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut add = |note: String| {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        };
+        for program in &self.summary.programs {
+            if let How::OutputsOnly { why } = &program.how {
+                add(format!("{}: compared by outputs only: {why}", program.name));
+            }
+            if program.missed > 0 {
+                let (name, missed) = (&program.name, program.missed);
+                add(format!(
+                    "{name}: {missed} events missed by the kernel, whose CPU was in another program"
+                ));
+            }
+        }
+        for LeftOut { program, why, .. } in &self.summary.left_out {
+            add(format!("{program}: not attached: {why}"));
+        }
+        for report in self.reports() {
+            for program in &report.programs {
+                let name = &program.name;
+                if is_elsewhere(program, report.engine) {
+                    add(format!(
+                        "{name}: checked engine only: our verifier does not judge it yet"
+                    ));
+                }
+                match &program.verdict {
+                    Verdict::OrderUnknown(_) | Verdict::Incomplete(_) => {
+                        add(format!(
+                            "{name}: {}",
+                            said_of_program(program, report.engine)
+                        ));
+                    }
+                    _ if program.raced > 0 => add(format!(
+                        "{name}: {} firings saw memory that others changed, and went on with it",
+                        program.raced
+                    )),
+                    _ => {}
+                }
+            }
+            for map in report
+                .maps
+                .iter()
+                .filter(|map| map.verdict.word() != Word::Equal)
+            {
+                add(format!("map {}: {}", map.name, said_of_map(map)));
+            }
+            let outputs = report.outputs.iter();
+            for output in outputs.filter(|output| output.verdict.word() != Word::Equal) {
+                add(format!(
+                    "output {}: {}",
+                    output.name,
+                    said_of_output(output)
+                ));
+            }
+            for missing in &report.missing {
+                add(format!("missing: {missing}"));
+            }
+        }
+        notes
+    }
+}
+
+fn with_kind(row: &mut Json, kind: &str) {
+    if let Json::Object(row) = row {
+        row.shift_insert(0, "kind".to_owned(), kind.into());
+    }
+}
+
+/// Whether another engine than the one that was asked for ran a program.
+fn is_elsewhere(program: &ProgramReport, asked: EngineKind) -> bool {
+    program.engine.is_some_and(|engine| engine != asked)
+}
+
+/// A program's verdict on an engine.
+fn cell(program: &ProgramReport, asked: EngineKind) -> String {
+    let word = program.verdict.word();
+    match program.engine.filter(|_| is_elsewhere(program, asked)) {
+        Some(engine) => format!("{word} (on {engine})"),
+        None => word.text().to_owned(),
+    }
+}
+
+impl fmt::Display for CompareReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RecordReport {
+            events,
+            seconds,
+            events_per_second,
+            lost,
+            ..
+        } = &self.recorded;
+        writeln!(
+            f,
+            "{}: {events} events in {seconds:.3} s ({events_per_second:.0}/s), {lost} lost",
+            self.object
+        )?;
+        self.verdicts().fmt(f)?;
+        for note in self.notes() {
+            writeln!(f, "{note}")?;
+        }
+        for (report, _) in &self.replays {
+            for program in &report.programs {
+                if let Verdict::Different(first) = &program.verdict {
+                    write!(
+                        f,
+                        "\non {}: {}",
+                        report.engine,
+                        Explained(&program.name, first)
+                    )?;
+                }
+            }
+        }
+        for (report, elapsed) in &self.replays {
+            let view = self.view(report, *elapsed);
+            if let Some(ns) = view.ns_per_firing() {
+                writeln!(
+                    f,
+                    "{}: {ns:.1} ns a firing, reading included",
+                    report.engine
+                )?;
+            }
+        }
+        if !self.summary.all {
+            writeln!(f, "programs ran for the command and its children only")?;
+        }
+        match self.word() {
+            Word::Nothing => writeln!(f, "verdict: nothing to compare: no event came"),
+            word => writeln!(f, "verdict: {word}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::live::ProgramSummary;
+    use crate::compare::replay::{MapReport, MapVerdict};
+
+    fn report(engine: EngineKind, ran_on: EngineKind, verdict: Verdict) -> (Report, Duration) {
+        let report = Report {
+            engine,
+            programs: vec![ProgramReport {
+                name: "count".to_owned(),
+                engine: Some(ran_on),
+                firings: 1000,
+                raced: 0,
+                missed: 0,
+                verdict,
+            }],
+            maps: vec![MapReport {
+                name: "hist".to_owned(),
+                verdict: MapVerdict::Equal(3),
+            }],
+            outputs: Vec::new(),
+            missing: Vec::new(),
+        };
+        (report, Duration::from_micros(50))
+    }
+
+    fn compared(replays: Vec<(Report, Duration)>) -> CompareReport {
+        let summary = Summary {
+            programs: vec![ProgramSummary {
+                number: 0,
+                name: "count".to_owned(),
+                section: "tp/a/b".to_owned(),
+                attach: "tp/a/b".to_owned(),
+                how: How::Instrumented,
+                firings: 1000,
+                missed: 0,
+            }],
+            left_out: vec![LeftOut {
+                program: "probe".to_owned(),
+                why: "no kprobes".to_owned(),
+                unavailable: true,
+            }],
+            ..Summary::default()
+        };
+        CompareReport::new("x.bpf.o", "memory", summary, replays)
+    }
+
+    #[test]
+    fn each_engine_has_its_column() {
+        use EngineKind::{Checked, Jit};
+        let report = compared(vec![
+            report(Checked, Checked, Verdict::Equal),
+            report(Jit, Checked, Verdict::OrderUnknown("two CPUs".to_owned())),
+        ]);
+        let text = report.to_string();
+        for line in [
+            "  program   firings  checked  jit",
+            "  count        1000  equal    order unknown (on checked)",
+            "  map hist           equal    equal",
+            "probe: not attached: no kprobes",
+            "count: checked engine only",
+            "jit: 50.0 ns a firing",
+            "verdict: order unknown",
+        ] {
+            assert!(text.contains(line), "{line}:\n{text}");
+        }
+        assert!(report.is_fine());
+        let json = report.json();
+        let kinds: Vec<_> = json
+            .iter()
+            .map(|row| row["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(kinds, ["recorded", "replay", "replay", "verdict"]);
+        assert_eq!(json[3]["verdict"], "order_unknown");
+    }
+
+    #[test]
+    fn nothing_is_not_fine() {
+        let (mut nothing, time) = report(EngineKind::Jit, EngineKind::Jit, Verdict::Nothing);
+        nothing.maps.clear();
+        let report = compared(vec![(nothing, time)]);
+        assert!(!report.is_fine());
+        assert!(
+            report
+                .to_string()
+                .contains("nothing to compare: no event came")
+        );
+    }
+}

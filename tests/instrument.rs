@@ -1,0 +1,225 @@
+//! Recorded forms of programs that exist: our own objects and the shared corpus. Each
+//! program of a type that watches is recorded, and then accepted by our verifier and by the
+//! running kernel where its original is; or it can't be, for a reason that is counted here.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "kernel/here.rs"]
+mod here;
+mod shared;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bpflab::Object;
+use bpflab::btf::Btf;
+use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Unrecordable};
+use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
+use bpflab::object::cases::Cases;
+use bpflab::program::Program;
+use bpflab::spec::ProgType;
+use bpflab::verifier::{self, LogLevel, Verdict};
+
+const OPTIONS: RecordOptions = RecordOptions {
+    number: 7,
+    context_len: 64,
+    all: false,
+};
+
+fn recorded(program: &Program) -> Result<Program, Unrecordable> {
+    let added = RecordMaps::add(&program.maps, 1 << 16);
+    Plan::new(program)?.record(&added, &OPTIONS)
+}
+
+/// The programs of our own objects, each with where it comes from.
+fn own() -> Vec<(String, Program)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<PathBuf> = ["examples/bpf", "tests/objects"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "o"))
+        .collect();
+    paths.sort();
+    let objects = paths.iter().filter_map(|path| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        Some((name, Object::open(path).ok()?))
+    });
+    objects
+        .flat_map(|(name, object)| {
+            let programs: Vec<Program> = object.programs().filter_map(Result::ok).collect();
+            programs
+                .into_iter()
+                .map(move |program| (format!("{name} {}", program.name), program))
+        })
+        .collect()
+}
+
+fn corpus() -> Vec<(String, Program)> {
+    let Some(path) = shared::corpus() else {
+        return Vec::new();
+    };
+    let mut cases = Cases::open(path).unwrap();
+    cases.set_kernel(Btf::parse(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).unwrap());
+    let mut programs = Vec::new();
+    while let Some(case) = cases.next() {
+        let case = case.unwrap();
+        if !case.kernel.as_ref().is_some_and(|says| says.accepts()) {
+            continue;
+        }
+        if let Ok(program) = cases.program(&case) {
+            programs.push((case.id.clone(), program));
+        }
+    }
+    programs
+}
+
+fn ours(program: &Program) -> Verdict {
+    verifier::verify(&Arc::new(program.clone()), &verifier::Options::default()).verdict
+}
+
+fn kernels(program: &Program) -> Result<Verdict, NoVerdict> {
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
+    let options = LoadOptions {
+        log: LogLevel::STATISTICS,
+    };
+    Ok(load(program, &maps, &options)?.verdict)
+}
+
+/// What came of a set of programs.
+#[derive(Debug, Default)]
+struct Count {
+    recorded: usize,
+    /// Judged by our verifier, and by the kernel.
+    ours: usize,
+    kernels: usize,
+    /// Of other types, or of programs that nobody accepts.
+    other: usize,
+    reasons: BTreeMap<String, Vec<String>>,
+    wrong: Vec<String>,
+    /// Instructions walked, before and after.
+    walked: [usize; 2],
+}
+
+impl Count {
+    fn see(&mut self, name: &str, program: &Program, kernel: bool) {
+        let original_ours = ours(program);
+        let original = kernel.then(|| kernels(program).ok()).flatten();
+        let accepted = original
+            .as_ref()
+            .map_or(original_ours.accepted, |it| it.accepted);
+        if !accepted {
+            self.other += 1;
+            return;
+        }
+        let form = match recorded(program) {
+            Ok(form) => form,
+            Err(refused) => {
+                let text = refused.to_string();
+                if text.contains("do more than watch") {
+                    self.other += 1;
+                    return;
+                }
+                let reason = text
+                    .rsplit_once(": ")
+                    .map_or(text.as_str(), |(_, reason)| reason);
+                let whom = format!("{name}: {text}");
+                self.reasons
+                    .entry(reason.to_owned())
+                    .or_default()
+                    .push(whom);
+                return;
+            }
+        };
+        self.recorded += 1;
+        if original_ours.accepted {
+            self.ours += 1;
+            let verdict = ours(&form);
+            if !verdict.accepted {
+                self.wrong.push(format!(
+                    "{name}: ours: {:?} {}",
+                    verdict.errno, verdict.message
+                ));
+            }
+        }
+        if let Some(original) = original.filter(|it| it.accepted) {
+            self.kernels += 1;
+            match kernels(&form) {
+                Ok(verdict) if verdict.accepted => {
+                    self.walked[0] += usize::try_from(original.processed()).unwrap();
+                    self.walked[1] += usize::try_from(verdict.processed()).unwrap();
+                }
+                Ok(verdict) => {
+                    self.wrong.push(format!(
+                        "{name}: kernel: {:?} {}",
+                        verdict.errno, verdict.message
+                    ));
+                }
+                Err(none) => self.wrong.push(format!("{name}: kernel: {none}")),
+            }
+        }
+    }
+
+    fn tell(&self, what: &str) {
+        eprintln!(
+            "{what}: {} recorded ({} judged by us, {} by the kernel), {} unrecordable, {} others; \
+             the kernel walked {} instructions, {} before",
+            self.recorded,
+            self.ours,
+            self.kernels,
+            self.reasons.values().map(Vec::len).sum::<usize>(),
+            self.other,
+            self.walked[1],
+            self.walked[0],
+        );
+        for (reason, whom) in &self.reasons {
+            eprintln!("  {} × {reason}", whom.len());
+            for who in whom.iter().take(4) {
+                eprintln!("      {who}");
+            }
+        }
+    }
+}
+
+fn count(programs: &[(String, Program)], what: &str) -> Count {
+    let kernel = here::kernel().is_some();
+    let mut count = Count::default();
+    for (name, program) in programs {
+        // Registers of another machine.
+        if program.arch == bpflab::spec::context::Arch::HOST {
+            count.see(name, program, kernel);
+        }
+    }
+    count.tell(what);
+    assert!(
+        count.wrong.is_empty(),
+        "{} refused:\n{}",
+        count.wrong.len(),
+        count.wrong.join("\n")
+    );
+    count
+}
+
+#[test]
+fn our_own_programs_are_recorded() {
+    let count = count(&own(), "our own");
+    assert!(count.recorded > 40, "{count:?}");
+}
+
+#[test]
+fn programs_of_the_corpus_are_recorded() {
+    let programs = corpus();
+    if programs.is_empty() {
+        return;
+    }
+    let count = count(&programs, "the corpus");
+    assert!(count.recorded > 100, "{count:?}");
+}
+
+#[test]
+fn a_program_that_acts_is_none_to_record() {
+    let program = Program::new("pass", ProgType::Xdp, Vec::new());
+    let error = recorded(&program).unwrap_err();
+    assert!(error.to_string().contains("do more than watch"), "{error}");
+}

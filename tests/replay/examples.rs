@@ -1,0 +1,93 @@
+//! The programs of `examples/bpf` on events made up, on several CPUs.
+
+use std::sync::Arc;
+
+use bpflab::Object;
+use bpflab::compare::replay::Word;
+use bpflab::instrument::Plan;
+use bpflab::object::Target;
+use bpflab::program::Program;
+use bpflab::vm::events::Event;
+
+use super::replayed;
+use super::taped::{CPUS, Recorder, Taped};
+
+/// The programs of an example that can be recorded.
+pub fn programs(file: &str) -> Vec<Arc<Program>> {
+    let mut object = Object::open(format!("examples/bpf/{file}.bpf.o")).unwrap();
+    if file != "exits" {
+        object.set_target(Target::Own);
+    }
+    let programs = object.programs().map(|program| Arc::new(program.unwrap()));
+    let recordable = programs.filter(|program| match Plan::new(program) {
+        Ok(_) => true,
+        Err(why) => {
+            eprintln!("not recorded: {why}");
+            false
+        }
+    });
+    recordable.collect()
+}
+
+/// Numbers that look like chance, the same each time.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// So many firings of an example's programs, by turns, on so many CPUs.
+pub fn taped(file: &str, count: u64, cpus: u32) -> Taped {
+    let mut recorder = Recorder::new(programs(file), 0);
+    let programs = recorder.handles.len() as u64;
+    let mut numbers = Numbers(count + 1);
+    for time in 0..count {
+        let cpu = u32::try_from(numbers.below(cpus.into())).unwrap();
+        let world = recorder.vm.world();
+        world.set_cpu(cpu).clock().set_ns(1_000_000 + time * 1000);
+        let tgid = u32::try_from(100 + numbers.below(5)).unwrap();
+        world.task().set_pid(tgid).set_tid(tgid + 1);
+        // Small numbers, so that keys come again.
+        let mut context = vec![0; 256];
+        for byte in context.iter_mut().step_by(4) {
+            *byte = u8::try_from(numbers.below(4)).unwrap();
+        }
+        let program = usize::try_from(numbers.below(programs)).unwrap();
+        recorder.fire(program, &Event::bytes(context));
+    }
+    recorder.finish()
+}
+
+fn is_equal(file: &str) {
+    let one = taped(file, 200, 1);
+    assert_eq!(one.firings.len(), 200);
+    let report = replayed(&one);
+    assert_eq!(report.word(), Word::Equal, "{file}: {report:#?}");
+    let several = taped(file, 200, CPUS);
+    let report = replayed(&several);
+    assert!(report.is_fine(), "{file}: {report:#?}");
+    for program in &report.programs {
+        assert_eq!(program.raced, 0, "the ring has them in their order");
+    }
+}
+
+macro_rules! examples {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                is_equal(stringify!($name));
+            }
+        )*
+    };
+}
+
+examples! {
+    write_hist softirqs execsnoop runqlat block_latency disksnoop dropmon exits
+    func_counts func_latency profile vfs_read_latency write_hist_kprobe
+}

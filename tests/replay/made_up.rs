@@ -1,0 +1,62 @@
+//! Programs made up.
+
+use bpflab::compare::replay::Word;
+use bpflab::r#gen::{Choices, Options, make};
+use bpflab::instrument::Plan;
+use bpflab::spec::ProgType;
+use bpflab::vm::events::Event;
+
+use super::replayed;
+use super::taped::Recorder;
+
+/// How many programs could be recorded, and how many could not.
+fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
+    let (mut equal, mut refused) = (0, 0);
+    for seed in seeds {
+        let options = Options {
+            prog_type: Some(prog_type),
+            defined: false,
+        };
+        let made = make(&mut Choices::seeded(seed, 250), options);
+        if !made.others.is_empty() {
+            refused += 1;
+            continue;
+        }
+        if let Err(why) = Plan::new(&made.program) {
+            eprintln!("{seed}: {why}");
+            refused += 1;
+            continue;
+        }
+        let Some(mut recorder) = Recorder::try_new(vec![made.program.clone()], 0) else {
+            refused += 1;
+            continue;
+        };
+        let mut event = made.input.clone();
+        event.resize(256, 0);
+        for time in 0..6u32 {
+            let world = recorder.vm.world();
+            world.clock().set_ns(1000 + u64::from(time));
+            world.task().set_pid(time);
+            event[8] = u8::try_from(time).unwrap();
+            recorder.fire(0, &Event::bytes(event.clone()));
+        }
+        let report = replayed(&recorder.finish());
+        assert_eq!(report.word(), Word::Equal, "seed {seed}: {report:#?}");
+        equal += 1;
+    }
+    (equal, refused)
+}
+
+#[test]
+fn programs_made_up_are_equal() {
+    for prog_type in [
+        ProgType::Tracepoint,
+        ProgType::RawTracepoint,
+        ProgType::PerfEvent,
+        ProgType::Kprobe,
+    ] {
+        let (equal, refused) = made(prog_type, 0..40);
+        eprintln!("{prog_type}: {equal} equal, {refused} can't be recorded");
+        assert!(equal > 5, "{prog_type}: {equal} equal, {refused} refused");
+    }
+}
