@@ -15,7 +15,7 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
     for seed in seeds {
         let options = Options {
             prog_type: Some(prog_type),
-            defined: false,
+            ..Options::default()
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
         if !made.others.is_empty() {

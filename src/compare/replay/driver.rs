@@ -12,6 +12,7 @@ use super::order::{Order, Turn};
 use super::outputs::{Outputs, Stream};
 use super::player::{Deck, Played, Player};
 use super::programs::{Programs, Silent};
+use super::sent::sent;
 use super::source::{Opened, Source};
 use super::stories::{Found, Story};
 use super::touch::maps_named;
@@ -426,9 +427,13 @@ impl<'r> Pass<'r> {
             return Ok(ControlFlow::Continue(()));
         }
         story.firings += 1;
+        let mut all_sent = Vec::new();
         let same = match player.play(running, firing)? {
             Played::Same => true,
             Played::Other { log, returned } => {
+                if self.puts_out {
+                    all_sent = sent(&part.original, &form.plan, firing.log, log);
+                }
                 let program = (&part.original, form);
                 story.differ(program, number, firing, (log, returned))
             }
@@ -440,7 +445,7 @@ impl<'r> Pass<'r> {
         let what = (&form.plan, &story.touches);
         self.writers.note(place, what, firing, number, same);
         if self.puts_out {
-            player.take_outputs(firing.cpu, &mut self.outputs);
+            player.take_outputs(firing.cpu, &all_sent, &mut self.outputs);
         }
         Ok(ControlFlow::Continue(()))
     }
