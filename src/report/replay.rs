@@ -569,7 +569,10 @@ verdict: different
         assert_eq!(json["firings"], 24);
         assert_eq!(json["ns_per_firing"], 100.0);
         let first = &json["programs"][0]["difference"];
-        assert_eq!((&first["insn"], &first["kind"]), (&json!(65), &json!("given")));
+        assert_eq!(
+            (&first["insn"], &first["kind"]),
+            (&json!(65), &json!("given"))
+        );
         assert_eq!(first["registers"]["r1"], "0x1");
         assert_eq!(first["source"]["line"], 52);
         assert_eq!(json["programs"][1]["difference"], Json::Null);

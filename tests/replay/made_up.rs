@@ -13,9 +13,13 @@ use super::taped::Recorder;
 fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
     let (mut equal, mut refused) = (0, 0);
     for seed in seeds {
-        let options = Options {
-            prog_type: Some(prog_type),
-            ..Options::default()
+        // Half of them are such as a kernel is given.
+        let options = match seed % 2 {
+            0 => Options::recorded(prog_type),
+            _ => Options {
+                prog_type: Some(prog_type),
+                ..Options::default()
+            },
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
         if !made.others.is_empty() {

@@ -17,7 +17,7 @@ use super::source::{Opened, Source};
 use super::stories::{Found, Story};
 use super::touch::maps_named;
 use super::verdict::{MapReport, MapVerdict, Report};
-use super::writers::Writers;
+use super::writers::{Kind as MapKind, Writers};
 use crate::btf::Btf;
 use crate::compare::recording::{
     Cause, End, Header, Output, Part, Resource, Source as Origin, When,
@@ -229,11 +229,14 @@ impl<'r> Pass<'r> {
     fn of(replay: &'r Replay) -> Self {
         let programs = &replay.programs;
         let defs = programs.maps.maps.iter();
-        let per_cpu = defs.map(|def| def.map_type.info().per_cpu);
+        let kinds = defs.map(|def| MapKind {
+            per_cpu: def.map_type.info().per_cpu,
+            evicts: contents::is_lru(def),
+        });
         Self {
             header: &replay.header,
             stories: programs.parts.iter().map(Story::of).collect(),
-            writers: Writers::new(per_cpu, replay.cpus()),
+            writers: Writers::new(kinds, replay.cpus()),
             outputs: Outputs::default(),
             puts_out: programs.running().any(|(part, _)| puts_out(&part.original)),
             after: After::default(),

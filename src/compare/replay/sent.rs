@@ -9,12 +9,7 @@ use crate::util::HelperId;
 
 /// Of each output of a firing's replay, in their order, whether the kernel's run had it,
 /// too. Logs are those of the two; behind the place where they part, all are.
-pub(super) fn sent(
-    program: &Program,
-    plan: &Plan,
-    recorded: &[u8],
-    replayed: &[u8],
-) -> Vec<bool> {
+pub(super) fn sent(program: &Program, plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Vec<bool> {
     let pairs = plan.entries(recorded).zip(plan.entries(replayed));
     let pairs = pairs.map_while(|(their, our)| Some((their.ok()?, our.ok()?)));
     let pairs = pairs.take_while(|(their, our)| their.site.number == our.site.number);
@@ -48,7 +43,9 @@ fn called(program: &Program, entry: &Entry<'_>) -> Option<HelperId> {
 
 /// What a call returned, if the entry says so.
 fn result(entry: &Entry<'_>) -> Option<u64> {
-    let mut results = entry.fields().filter(|(field, _)| field.what == What::Result);
+    let mut results = entry
+        .fields()
+        .filter(|(field, _)| field.what == What::Result);
     let (_, bytes) = results.next()?;
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
