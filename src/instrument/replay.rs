@@ -13,6 +13,7 @@
 //! numbers, too.
 
 use super::calls::{self, Callee, Class};
+use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
 use super::frame::Frame;
@@ -63,6 +64,13 @@ impl Plan {
     /// [`Unrecordable`] when there is no room for what has to be added.
     pub fn replay(&self, added: &ReplayMaps) -> Result<Program, Unrecordable> {
         self.replay_form(added).map(|form| form.program)
+    }
+
+    /// Bytes of the context that firings have, where so many of its event were known to the
+    /// recorder ([`RecordOptions::context_len`](super::RecordOptions::context_len)).
+    #[must_use]
+    pub fn context_len(&self, known: u32) -> u32 {
+        Context::new(&self.program, self.context, known).len
     }
 
     /// The same, with the places of its instructions.

@@ -16,8 +16,13 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
         let options = Options {
             prog_type: Some(prog_type),
             defined: false,
+            recorded: false,
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
+        if !made.others.is_empty() {
+            refused += 1;
+            continue;
+        }
         if let Err(why) = Plan::new(&made.program) {
             eprintln!("{seed}: {why}");
             refused += 1;

@@ -64,7 +64,10 @@ impl Live {
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
         let kernel = Availability::probe();
         if !kernel.usable() {
-            return Err(LiveError::Unavailable(kernel.missing().join("; ")));
+            let missing = kernel.missing().join("; ");
+            return Err(LiveError::Unavailable(format!(
+                "not available here: {missing}"
+            )));
         }
         let buffer = options.buffer()?;
         let programs = chosen(object, options)?;

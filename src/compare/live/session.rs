@@ -156,8 +156,8 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
             consumed
         });
         let waited = Ended::wait(child.as_ref(), until, &stops);
-        let off = subject.end();
         let duration = started.elapsed();
+        let off = subject.end();
         settle();
         ended.store(true, Ordering::Release);
         let consumed = match consumer.join() {
