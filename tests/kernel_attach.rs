@@ -10,6 +10,8 @@ mod here;
 mod leaving;
 #[path = "kernel_attach/lo_filter.rs"]
 mod lo_filter;
+#[path = "kernel_attach/nesting.rs"]
+mod nesting;
 #[path = "kernel_attach/outputs.rs"]
 mod outputs;
 #[path = "kernel_attach/passing.rs"]

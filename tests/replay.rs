@@ -16,6 +16,12 @@ use taped::Taped;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
 
+/// What is said of a recording on one engine.
+fn replayed_on(taped: &Taped, engine: EngineKind) -> Report {
+    let replay = Replay::of_programs(&taped.programs, &taped.maps, taped.file()).unwrap();
+    replay.run(engine).unwrap()
+}
+
 /// What is said of a recording, which has to be the same on each engine, and each time.
 fn replayed(taped: &Taped) -> Report {
     let replay = Replay::of_programs(&taped.programs, &taped.maps, taped.file()).unwrap();
@@ -34,4 +40,21 @@ fn replayed(taped: &Taped) -> Report {
     reports[0].engine = EngineKind::Jit;
     let [report, ..] = reports;
     report
+}
+
+/// How long a firing takes on each engine, reading included:
+/// `cargo test --release --test replay speed -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes its time"]
+fn speed() {
+    for file in ["write_hist", "runqlat", "execsnoop"] {
+        let taped = examples::taped(file, 400_000, 1);
+        let replay = Replay::of_programs(&taped.programs, &taped.maps, taped.file()).unwrap();
+        for engine in ENGINES {
+            let start = std::time::Instant::now();
+            let report = replay.run(engine).unwrap();
+            let ns = start.elapsed().as_secs_f64() * 1e9 / report.firings() as f64;
+            eprintln!("{file} on {engine}: {ns:.1} ns a firing, {}", report.word());
+        }
+    }
 }

@@ -99,7 +99,7 @@ impl Runner<'_> {
     /// see of it (a tracepoint's common fields) is left out.
     ///
     /// # Errors
-    /// [`Error::Event`](super::Error::Event) for more bytes than the context has (records of a tracepoint may
+    /// [`Error::Event`](super::Error::Event) for more bytes than the context has (records of a tracepoint, and bytes as they are, may
     /// differ in length), and for contexts that hold pointers, as those of packets do:
     /// another [`Vm::runner`] places them.
     #[inline]

@@ -74,7 +74,7 @@ impl<'v> Runs<'v> {
             prepared,
             address,
             context: Context::of(machine, address),
-            grows: event.kind() == EventKind::Tracepoint,
+            grows: matches!(event.kind(), EventKind::Tracepoint | EventKind::Bytes),
             program,
             last: None,
         }
@@ -112,7 +112,7 @@ impl<'v> Runs<'v> {
     }
 
     /// The same where there is no room for the bytes: strings make records of one
-    /// tracepoint differ in length.
+    /// tracepoint differ in length, and of bytes nobody says how many there are.
     #[cold]
     fn grow_context(&mut self, machine: &mut Machine, bytes: &[u8]) -> Result<()> {
         let program = &self.program.name;

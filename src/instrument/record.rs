@@ -331,7 +331,7 @@ impl Form<'_> {
             let null = self.patch.label();
             let mut block = Block::default();
             block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
-            for (at, size) in emit::pieces(0, clear.size) {
+            for (at, size) in emit::pieces(0, 8, clear.size) {
                 block.store(size, Reg::R0, at, 0);
             }
             block.bind(null);

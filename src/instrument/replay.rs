@@ -12,7 +12,8 @@
 //! becomes one that any verifier judges: it runs as a raw tracepoint, whose context is
 //! numbers, too.
 
-use super::calls::{self, Class};
+use super::calls::{self, Callee, Class};
+use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
 use super::frame::Frame;
@@ -63,6 +64,13 @@ impl Plan {
     /// [`Unrecordable`] when there is no room for what has to be added.
     pub fn replay(&self, added: &ReplayMaps) -> Result<Program, Unrecordable> {
         self.replay_form(added).map(|form| form.program)
+    }
+
+    /// Bytes of the context that firings have, where so many of its event were known to the
+    /// recorder ([`RecordOptions::context_len`](super::RecordOptions::context_len)).
+    #[must_use]
+    pub fn context_len(&self, known: u32) -> u32 {
+        Context::new(&self.program, self.context, known).len
     }
 
     /// The same, with the places of its instructions.
@@ -217,9 +225,10 @@ impl Form<'_> {
             let Ok(Insn::Call(target)) = insn else {
                 continue;
             };
-            let signature = calls::signature(&self.plan.program, target)?;
-            let class = signature.map(|signature| signature.class);
-            if matches!(class, Some(Class::World | Class::Effect)) {
+            let Callee::Outside(signature) = calls::callee(&self.plan.program, target)? else {
+                continue;
+            };
+            if matches!(signature.class, Class::World | Class::Effect) {
                 self.patch.instead(pc, Block::default());
             }
         }
@@ -232,7 +241,7 @@ impl Form<'_> {
             let null = self.patch.label();
             let mut block = Block::default();
             block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
-            for (at, size) in emit::pieces(0, clear.size) {
+            for (at, size) in emit::pieces(0, 8, clear.size) {
                 block.store(size, Reg::R0, at, 0);
             }
             block.bind(null);

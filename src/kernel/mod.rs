@@ -30,6 +30,7 @@ pub mod attach;
 mod availability;
 mod cpus;
 mod error;
+mod here;
 mod kernel_map;
 mod load;
 mod loaded_program;
@@ -49,6 +50,7 @@ mod usdt_specs;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
+pub use here::{Kernel, Missing, RunError, Running};
 pub use kernel_map::KernelMap;
 pub use load::{LoadOptions, Loaded, load};
 pub use loaded_program::LoadedProgram;

@@ -18,6 +18,10 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
             defined: false,
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
+        if !made.others.is_empty() {
+            refused += 1;
+            continue;
+        }
         if let Err(why) = Plan::new(&made.program) {
             eprintln!("{seed}: {why}");
             refused += 1;

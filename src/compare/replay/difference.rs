@@ -98,7 +98,8 @@ pub struct Source {
 impl Instruction {
     /// The instruction of a program at `pc`.
     pub(super) fn of(program: &Program, pc: Pc) -> Self {
-        let text = match decode(&program.insns, pc) {
+        let slots = program.insns.get(pc.index()..).unwrap_or_default();
+        let text = match decode(slots, pc) {
             Ok(insn) => insn.text(program).to_string(),
             Err(error) => format!("{:?}", error.raw),
         };

@@ -339,10 +339,11 @@ impl<'r> Pass<'r> {
         bytes: &[u8],
         player: &mut Player<'_>,
     ) -> Result<ControlFlow<()>, ReplayError> {
+        let at = self.come;
+        self.come += 1;
         let firing = match Firing::parse(bytes) {
             Ok(firing) => firing,
             Err(damaged) => {
-                let at = self.come;
                 self.missing
                     .add(format!("firing {at} is damaged: {damaged}"));
                 return Ok(ControlFlow::Continue(()));
@@ -404,8 +405,6 @@ impl<'r> Pass<'r> {
             return Ok(ControlFlow::Break(()));
         }
         self.played += 1;
-        let position = self.come;
-        self.come += 1;
         let found = self.programs.find(firing.program);
         let part = found.and_then(|(place, _)| self.programs.parts.get(place));
         let (Some((place, running)), Some(part)) = (found, part) else {
@@ -439,7 +438,7 @@ impl<'r> Pass<'r> {
             }
         };
         let what = (&form.plan, &story.touches);
-        self.writers.note(place, what, firing, position, same);
+        self.writers.note(place, what, firing, number, same);
         if self.puts_out {
             player.take_outputs(firing.cpu, &mut self.outputs);
         }

@@ -30,9 +30,9 @@ impl Deck {
         vm.set_engine(engine);
         let forms = programs.running().map(|(_, form)| form.program.clone());
         let handles = vm.load_programs(&programs.maps.maps, forms.collect())?;
-        let contexts = programs.running().map(|(part, _)| {
-            let bytes = vec![0; part.recorded.context_len as usize];
-            Event::bytes(bytes)
+        let contexts = programs.running().map(|(part, form)| {
+            let len = form.plan.context_len(part.recorded.context_len);
+            Event::bytes(vec![0; len as usize])
         });
         let slab = |map: MapId| {
             let map = vm.maps().nth(map.index());

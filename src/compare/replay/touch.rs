@@ -115,7 +115,7 @@ fn of_site(
     site: &Site,
     all: &[Site],
 ) -> Option<Touch> {
-    let insn = decode(&program.insns, site.pc).ok()?;
+    let insn = decode(program.insns.get(site.pc.index()..)?, site.pc).ok()?;
     let value = || match verified?.through(site.pc)? {
         Through::MapValue { map } => Some(map),
         _ => None,

@@ -115,11 +115,8 @@ impl Writers {
             cpu: firing.cpu,
             depth: firing.depth,
         };
-        if let Some(cpu) = self.cpus.get_mut(firing.cpu as usize)
-            && firing.depth == 0
-        {
-            cpu.before = cpu.last.map(|(position, _)| position);
-            cpu.last = Some((position, firing.time));
+        if firing.depth == 0 {
+            self.begin(firing.cpu, position, firing.time);
         }
         let key = (program, firing.cpu, firing.depth);
         let seen = self.seen.entry(key).or_insert_with(|| Seen::of(touches));
@@ -141,6 +138,14 @@ impl Writers {
         }
         if let Some(slot) = self.seen.get_mut(&key) {
             *slot = seen;
+        }
+    }
+
+    /// A firing that interrupted none.
+    fn begin(&mut self, cpu: u32, position: u64, time: u64) {
+        if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
+            cpu.before = cpu.last.map(|(position, _)| position);
+            cpu.last = Some((position, time));
         }
     }
 
@@ -320,5 +325,85 @@ impl Seen {
                 _ => self.sites.get(usize::from(number)) == Some(&true),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: MapId = MapId(0);
+
+    fn now(cpu: u32, depth: u16, position: u64, time: u64) -> Now {
+        Now {
+            who: Who { cpu, depth },
+            position,
+            time,
+            same: false,
+        }
+    }
+
+    /// Writes of one key by firings of these CPUs: when they began, in the order of their
+    /// ends.
+    fn keyed(per_cpu: bool, firings: &[(u32, u64)]) -> Option<String> {
+        let mut writers = Writers::new([per_cpu].into_iter(), 4);
+        for (position, (cpu, time)) in (0..).zip(firings) {
+            writers.begin(*cpu, position, *time);
+            let key = Key::from_slice(&[1, 2]);
+            writers.write_key(MAP, key, now(*cpu, 0, position, *time));
+        }
+        writers.unknown(MAP)
+    }
+
+    #[test]
+    fn one_cpu_after_another_is_known() {
+        assert_eq!(keyed(false, &[(0, 10), (0, 20)]), None);
+        // When CPU 1 begins, CPU 0 may be at it still.
+        assert!(keyed(false, &[(0, 10), (1, 11)]).is_some());
+        // CPU 1 had ended a firing after CPU 0's, and then begins another.
+        let firings = [(1, 5), (0, 10), (1, 12), (1, 14)];
+        let unknown = keyed(false, &firings[1..]).unwrap();
+        assert_eq!(unknown, "CPU 0 and CPU 1 set the same element");
+        let mut writers = Writers::new([false].into_iter(), 4);
+        for (position, (cpu, time)) in (0..).zip(firings) {
+            writers.begin(cpu, position, time);
+            if [1, 3].contains(&position) {
+                let key = Key::from_slice(&[1, 2]);
+                writers.write_key(MAP, key, now(cpu, 0, position, time));
+            }
+        }
+        assert_eq!(writers.unknown(MAP), None);
+        assert_eq!(keyed(true, &[(0, 10), (1, 11)]), None);
+    }
+
+    #[test]
+    fn operations_that_come_to_the_same() {
+        let mut writers = Writers::new([false].into_iter(), 4);
+        let add = |how| {
+            move |map: &mut Map| {
+                if !map.combining.contains(&how) {
+                    map.combining.push(how);
+                }
+            }
+        };
+        writers.write(MAP, now(0, 0, 0, 0), add(Combining::Add));
+        writers.write(MAP, now(1, 0, 1, 1), add(Combining::Add));
+        assert_eq!(writers.unknown(MAP), None);
+        assert!(writers.may_race(MAP, 0, 0) && writers.may_race(MAP, 2, 0));
+        writers.write(MAP, now(1, 0, 2, 2), add(Combining::Or));
+        let why = writers.unknown(MAP).unwrap();
+        assert_eq!(why, "CPU 0 and CPU 1 changed it by different operations");
+    }
+
+    #[test]
+    fn an_interruption_is_another_writer() {
+        let mut writers = Writers::new([true].into_iter(), 4);
+        writers.write(MAP, now(0, 0, 0, 0), |map| map.sets = true);
+        writers.write(MAP, now(1, 0, 1, 1), |map| map.sets = true);
+        assert_eq!(writers.unknown(MAP), None, "each has its own");
+        assert!(!writers.may_race(MAP, 0, 0));
+        writers.write(MAP, now(1, 1, 2, 2), |map| map.sets = true);
+        assert!(writers.unknown(MAP).unwrap().contains("nested 1 deep"));
+        assert!(writers.may_race(MAP, 1, 0) && !writers.may_race(MAP, 0, 0));
     }
 }

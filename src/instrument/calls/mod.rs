@@ -108,15 +108,23 @@ pub(super) struct Signature {
     pub(super) callback: Option<Callback>,
 }
 
-/// What a call of something outside of the program takes and gives; `None` for a call of a
-/// function of the program.
+/// What is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Callee {
+    /// A function of the program.
+    Function,
+    /// Something outside.
+    Outside(Signature),
+    /// Nothing that this program may call. Some verifier accepts the program, so no path
+    /// leads here: CO-RE leaves such calls where a kernel lacks what is accessed.
+    Nobody,
+}
+
+/// What a call takes and gives.
 ///
 /// # Errors
 /// Why it can't be recorded.
-pub(super) fn signature(
-    program: &Program,
-    target: CallTarget,
-) -> Result<Option<Signature>, Reason> {
+pub(super) fn callee(program: &Program, target: CallTarget) -> Result<Callee, Reason> {
     match target {
         CallTarget::Helper(id) => {
             let caller = Caller {
@@ -124,13 +132,15 @@ pub(super) fn signature(
                 attach_type: program.prog_type.attach_type(program.expected_attach_type),
                 target: program.attach_target.as_deref(),
             };
-            helpers::signature(id, &caller).map(Some)
+            let signature = helpers::signature(id, &caller)?;
+            Ok(signature.map_or(Callee::Nobody, Callee::Outside))
         }
         CallTarget::Kfunc { id, fd_index } => {
             let btf = program.kernel_btf.as_ref().filter(|_| fd_index == 0);
             let name = btf.and_then(|btf| Some(btf.get(id)?.name().to_owned()));
-            kfuncs::signature(&name.unwrap_or_else(|| format!("kernel function {id}"))).map(Some)
+            let name = name.unwrap_or_else(|| format!("kernel function {id}"));
+            kfuncs::signature(&name).map(Callee::Outside)
         }
-        CallTarget::Subprogram { .. } => Ok(None),
+        CallTarget::Subprogram { .. } => Ok(Callee::Function),
     }
 }

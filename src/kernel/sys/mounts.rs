@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::bpf::{Result, last_errno};
@@ -163,14 +162,6 @@ impl Iterator for Entries<'_> {
         }
         None
     }
-}
-
-/// The error number of a failed read or write.
-pub fn errno_of(error: &io::Error) -> Errno {
-    let number = error
-        .raw_os_error()
-        .and_then(|number| number.try_into().ok());
-    Errno(number.unwrap_or(Errno::EIO.0))
 }
 
 fn c_string(text: &str) -> Result<CString> {

@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::io::{PipeWriter, pipe};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use super::bpf::{Result, last_errno};
-use super::mounts::{Folder, errno_of};
+use super::bpf::{Result, errno_of, last_errno};
+use super::mounts::Folder;
 use crate::util::Errno;
 
 /// Removes a folder when this value is dropped or its process has ended, be it by a
