@@ -133,6 +133,7 @@ fn of_type(prog_type: ProgType, count: u32) {
     let options = Options {
         prog_type: Some(prog_type),
         defined: true,
+        recorded: false,
     };
     let mut seen = Seen::default();
     hold(prog_type.name(), count, options, |_, subject| {

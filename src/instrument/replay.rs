@@ -12,7 +12,7 @@
 //! becomes one that any verifier judges: it runs as a raw tracepoint, whose context is
 //! numbers, too.
 
-use super::calls::{self, Class};
+use super::calls::{self, Callee, Class};
 use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
@@ -225,9 +225,10 @@ impl Form<'_> {
             let Ok(Insn::Call(target)) = insn else {
                 continue;
             };
-            let signature = calls::signature(&self.plan.program, target)?;
-            let class = signature.map(|signature| signature.class);
-            if matches!(class, Some(Class::World | Class::Effect)) {
+            let Callee::Outside(signature) = calls::callee(&self.plan.program, target)? else {
+                continue;
+            };
+            if matches!(signature.class, Class::World | Class::Effect) {
                 self.patch.instead(pc, Block::default());
             }
         }

@@ -44,11 +44,6 @@ impl Block {
         self.items.extend(other.items);
     }
 
-    /// Whether there is nothing in it.
-    pub(in crate::instrument) const fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     /// The label is here.
     pub(in crate::instrument) fn bind(&mut self, label: Label) {
         self.items.push(Item::Bind(label));
