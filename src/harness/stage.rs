@@ -79,6 +79,18 @@ struct Turn {
 }
 
 impl Turn {
+    /// That of a program that runs on an event alone, wherever it is attached.
+    fn alone(program: ProgramHandle, event: &Event) -> Self {
+        Self {
+            program,
+            cookie: 0,
+            guard: Guard::None,
+            session: None,
+            retval: event.kern().retval,
+            is_marker: event.kind() == EventKind::Usdt,
+        }
+    }
+
     /// Says what helpers know of the place.
     fn describe(&self, image: &Image, site: &mut Site) {
         let program = image.program();
@@ -154,7 +166,6 @@ impl<'a> Stage<'a> {
     where
         'a: 'v,
     {
-        self.check_context(program, event)?;
         let entry = self.image(program)?;
         let scene = Scene::new(machine, entry.program().prog_type, event)?;
         let runs = self.runs(scene.machine, checked, program, event, scene.context)?;
@@ -184,6 +195,34 @@ impl<'a> Stage<'a> {
             entry.program(),
             event,
         ))
+        let scene = self.scene_alone(machine, program, event)?;
+        let (plan, how) = self.plan(entry, scene.context);
+        let runs = checked.prepare(scene.machine, plan, how)?;
+        Ok(Runner::new(scene, runs, entry.program(), event))
+    }
+
+    /// Puts an event into memory for a program that is there alone.
+    pub fn scene_alone<'v>(
+        &self,
+        machine: &'v mut Machine,
+        program: ProgramHandle,
+        event: &Event,
+    ) -> Result<Scene<'v>> {
+        self.scene(machine, &Turn::alone(program, event), event)
+    }
+
+    /// Puts an event into memory for a program.
+    fn scene<'v>(&self, machine: &'v mut Machine, turn: &Turn, event: &Event) -> Result<Scene<'v>> {
+        let entry = self.image(turn.program)?;
+        self.check_context(turn.program, event)?;
+        if turn.is_marker {
+            usdt::fill(machine, entry, turn.program, event, turn.cookie)?;
+        }
+        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
+        if let Some(site) = scene.site() {
+            turn.describe(entry, site);
+        }
+        Ok(scene)
     }
 
     /// How a program is to run on a context that is in memory.
@@ -393,14 +432,7 @@ impl<'a> Stage<'a> {
     ) -> Result<(u64, i32)> {
         let program = turn.program;
         let entry = self.image(program)?;
-        if event.kind() == EventKind::Usdt {
-            usdt::fill(machine, entry, program, event, turn.cookie)?;
-        }
-        self.check_context(program, event)?;
-        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
-        if let Some(site) = scene.site() {
-            turn.describe(entry, site);
-        }
+        let mut scene = self.scene(machine, turn, event)?;
         let (machine, context) = (&mut *scene.machine, scene.context);
         let (plan, how) = self.plan(entry, context);
         let finished = match (self.interrupts.is_empty(), self.times) {
@@ -441,14 +473,7 @@ impl<'a> Stage<'a> {
         event: &Event,
     ) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let turn = Turn {
-            program,
-            cookie: 0,
-            guard: Guard::None,
-            session: None,
-            retval: 0,
-            is_marker: event.kind() == EventKind::Usdt,
-        };
+        let turn = Turn::alone(program, event);
         let (r0, _) = self.run_on(machine, checked, &turn, event, &mut outcome)?;
         outcome.passed = low32(r0) != 0;
         Ok(outcome)

@@ -187,8 +187,9 @@ impl Case {
         }
         let event = match self.outer {
             At::Uprobe => vm.uprobe("libc.so.6:chown"),
-            _ => vm.tracepoint("syscalls/sys_enter_chown").unwrap(),
-        };
+            _ => vm.tracepoint("syscalls/sys_enter_chown"),
+        }
+        .unwrap();
         let outcome = vm.fire(event).unwrap();
         assert_eq!(outcome.returned("outer"), Some(1));
         let printed = &outcome.nested[0].outcome;

@@ -39,8 +39,13 @@ pub(super) trait Subject: Send {
     /// Switches everything off.
     fn end(&mut self) -> Result<(), LiveError>;
 
-    /// Says what happened, when all is emptied: maps, losses, counts.
-    fn count(&mut self, drain: Self::Drain, summary: &mut Summary) -> Result<Counted, LiveError>;
+    /// Writes what is left, and says what happened: maps, losses, counts.
+    fn conclude<W: Write>(
+        &mut self,
+        drain: Self::Drain,
+        writer: &mut Writer<W>,
+        summary: &mut Summary,
+    ) -> Result<Counted, LiveError>;
 }
 
 /// What is there when everything is switched on.
@@ -190,7 +195,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
         all: options.all,
         ..Summary::default()
     };
-    let counted = subject.count(drain, &mut summary)?;
+    let counted = subject.conclude(drain, &mut writer, &mut summary)?;
     for loss in &summary.losses {
         writer.loss(loss)?;
     }

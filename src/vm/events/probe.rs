@@ -215,8 +215,10 @@ impl Event {
     pub(super) fn argument_named(&self, field: &str) -> Option<usize> {
         self.extras.as_ref()?.arch?;
         let index: usize = field.strip_prefix("arg")?.parse().ok()?;
-        let is_own = self.layout().is_some_and(|layout| layout.has(field));
-        index.checked_add(1).filter(|_| !is_own)
+        // Those that have a register are fields already.
+        let is_register = self.layout().is_some_and(|layout| layout.has(field));
+        let is_meant = self.kind == EventKind::Usdt || !is_register;
+        index.checked_add(1).filter(|_| is_meant)
     }
 
     /// As [`arg`](Self::arg), in place; nothing is changed on an error.
