@@ -166,8 +166,7 @@ impl<'a> Stage<'a> {
     where
         'a: 'v,
     {
-        let entry = self.image(program)?;
-        let scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let scene = self.scene_alone(machine, program, event)?;
         let runs = self.runs(scene.machine, checked, program, event, scene.context)?;
         Ok(Runner::new(scene, runs))
     }
@@ -195,10 +194,6 @@ impl<'a> Stage<'a> {
             entry.program(),
             event,
         ))
-        let scene = self.scene_alone(machine, program, event)?;
-        let (plan, how) = self.plan(entry, scene.context);
-        let runs = checked.prepare(scene.machine, plan, how)?;
-        Ok(Runner::new(scene, runs, entry.program(), event))
     }
 
     /// Puts an event into memory for a program that is there alone.

@@ -16,6 +16,7 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
         let options = Options {
             prog_type: Some(prog_type),
             defined: false,
+            recorded: false,
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
         if !made.others.is_empty() {
