@@ -21,7 +21,7 @@ use crate::compare::recording::{
 };
 use crate::instrument::{RecordMaps, RecordState};
 use crate::kernel::process::settle;
-use crate::kernel::{Availability, LoadedMaps, possible_cpus};
+use crate::kernel::{Availability, LoadedMaps, USDT_SPECS, possible_cpus};
 use crate::object::Object;
 use crate::program::MapDef;
 use crate::util::{Errno, MapId};
@@ -199,7 +199,7 @@ impl Subject for Live {
         child: Option<u32>,
         header: &mut Header,
     ) -> Result<Begun<Outputs>, LiveError> {
-        let before = Snapshot::read(&self.maps, self.own());
+        let mut before = Snapshot::read(&self.maps, self.own());
         let programs = self
             .programs
             .watched
@@ -225,6 +225,8 @@ impl Subject for Live {
         }
         self.programs
             .attach(&self.options, self.binary.as_deref())?;
+        // Attaching to markers fills it.
+        before.renew(&self.maps, self.own(), USDT_SPECS);
         header.programs = self
             .programs
             .watched
