@@ -7,6 +7,7 @@
 #[path = "kernel/here.rs"]
 mod here;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use bpflab::instrument::{
     Firing, FiringFlags, Flow, Moment, Plan, RecordMaps, RecordOptions, RecordState, What,
 };
 use bpflab::isa::assemble;
+use bpflab::kernel::attach::{AttachPoint, attach};
 use bpflab::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType, UpdateFlags};
@@ -67,11 +69,15 @@ struct Recorded {
 
 impl Recorded {
     fn new(program: &Program) -> Self {
+        Self::with_context(program, 96)
+    }
+
+    fn with_context(program: &Program, context_len: u32) -> Self {
         let plan = Plan::new(program).unwrap();
         let added = RecordMaps::add(&program.maps, RING);
         let options = RecordOptions {
             number: 5,
-            context_len: 96,
+            context_len,
             all: false,
         };
         let loaded = Loaded::new(&plan.record(&added, &options).unwrap());
@@ -268,6 +274,51 @@ fn a_log_that_is_too_long_is_flagged() {
     // The buffer is free again.
     assert_eq!(recorded.loaded.run(&write_of(1)), 9);
     assert_eq!(recorded.state().skipped, 0);
+}
+
+/// The example itself at its tracepoint: this process writes, and each write is a firing,
+/// in the order of its CPU.
+#[test]
+fn writes_fire_the_recorded_program_at_its_tracepoint() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/bpf/write_hist.bpf.o");
+    let program = Object::open(path).unwrap().program("count_write").unwrap();
+    let recorded = Recorded::with_context(&program, 40);
+    recorded.target(std::process::id());
+    let point = AttachPoint::of(&program).unwrap();
+    let attachment = match attach(&recorded.loaded.program, &point) {
+        Ok(attachment) => attachment,
+        Err(error) if error.is_unavailable() => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut sink = std::fs::File::create("/dev/null").unwrap();
+    // A size that nobody else writes.
+    let bytes = [0; 54_321];
+    for _ in 0..100 {
+        sink.write_all(&bytes).unwrap();
+    }
+    drop(attachment);
+    let records = recorded.firings();
+    let firings = records.iter().map(|it| Firing::parse(it).unwrap());
+    let mut next = std::collections::BTreeMap::new();
+    let mut ours = 0;
+    for firing in firings {
+        assert_eq!((firing.context.len(), firing.returned), (40, 0));
+        assert_eq!(firing.pid_tgid >> 32, u64::from(std::process::id()));
+        let due = next.entry(firing.cpu).or_insert(0);
+        assert_eq!(firing.sequence, *due, "CPU {}", firing.cpu);
+        *due += 1;
+        let size = u64::from_ne_bytes(firing.context[32..40].try_into().unwrap());
+        ours += u32::from(size == 54_321);
+        assert!(recorded.plan.entries(firing.log).all(|entry| entry.is_ok()));
+    }
+    assert_eq!(ours, 100);
+    assert_eq!((recorded.state().lost, recorded.state().skipped), (0, 0));
 }
 
 /// The shortest of some bursts, for one run.
