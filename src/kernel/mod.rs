@@ -61,3 +61,4 @@ pub use sys::UnusedCall;
 pub use sys::{KernelBatch, ProgramInfo, RunStatistics, program_ids};
 pub use target::running_btf;
 pub use test_run::{TestRun, TestRunResult};
+pub use usdt_specs::MAP as USDT_SPECS;

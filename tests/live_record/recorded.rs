@@ -1,5 +1,6 @@
 //! Recording, and a recording taken apart.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use bpflab::Object;
@@ -172,14 +173,15 @@ impl Recorded {
         self.firings.iter().map(size).collect()
     }
 
-    /// Whether each CPU's firings are numbered from 0 without a gap.
-    pub fn is_gapless(&self) -> bool {
+    /// The firings that are missing, by CPU and number: each CPU counts them from 0.
+    pub fn gaps(&self) -> Vec<(u32, u64)> {
         let ends = &self.end.as_ref().expect("an end").summary.cpus;
-        ends.iter().all(|cpu| {
+        let gaps = ends.iter().flat_map(|cpu| {
             let of_cpu = self.firings.iter().filter(|fired| fired.cpu == cpu.cpu);
-            let mut numbers: Vec<_> = of_cpu.map(|fired| fired.sequence).collect();
-            numbers.sort_unstable();
-            numbers.iter().copied().eq(0..cpu.sequence)
-        })
+            let numbers: BTreeSet<_> = of_cpu.map(|fired| fired.sequence).collect();
+            let missing = (0..cpu.sequence).filter(move |number| !numbers.contains(number));
+            missing.map(|number| (cpu.cpu, number))
+        });
+        gaps.collect()
     }
 }

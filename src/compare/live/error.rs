@@ -100,6 +100,12 @@ pub enum LiveError {
         /// What the kernel says.
         errno: Errno,
     },
+    /// A process that was forked meanwhile keeps programs attached.
+    #[error(
+        "programs still run after they were detached: a process that was forked meanwhile has \
+         not run another command yet"
+    )]
+    StillThere,
     /// The recording can't be written.
     #[error(transparent)]
     Write(#[from] WriteError),
