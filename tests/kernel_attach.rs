@@ -16,6 +16,8 @@ mod nesting;
 mod outputs;
 #[path = "kernel_attach/passing.rs"]
 mod passing;
+#[path = "kernel_attach/perf.rs"]
+mod perf;
 #[path = "kernel_attach/places.rs"]
 mod places;
 #[path = "kernel_attach/rig.rs"]

@@ -4,6 +4,8 @@
 mod changes;
 #[path = "replay/examples.rs"]
 mod examples;
+#[path = "replay/full_ring.rs"]
+mod full_ring;
 #[path = "replay/made_up.rs"]
 mod made_up;
 #[path = "replay/taped.rs"]

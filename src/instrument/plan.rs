@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::context::check_type;
-use super::dataflow::{Dataflow, Kind, Owner};
+use super::dataflow::{Bytes, Dataflow, Kind, Owner};
 use super::entries::Entries;
 use super::error::{Reason, Unrecordable};
 use super::find::{Clear, Finder, Found};
@@ -12,6 +12,7 @@ use super::liveness::Liveness;
 use super::maps::{RecordMaps, RecordOptions};
 use super::record;
 use super::site::{Moment, Site};
+use super::unwritten::Unwritten;
 use crate::isa::{Cfg, Code, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
@@ -46,6 +47,8 @@ pub(super) struct Function {
     pub(super) reads: RegSet,
     /// Bytes of stack that it uses itself.
     pub(super) stack: u16,
+    /// Those of them that it may read before it has written them.
+    pub(super) unwritten: Bytes,
 }
 
 /// How a function is entered.
@@ -87,9 +90,11 @@ impl Plan {
             found: Found::default(),
         };
         let mut stack = Stack::default();
+        let mut unwritten = Unwritten::default();
         flow.visit(|pc, insn, before, after| {
             let function = cfg.subprogram_at(pc).unwrap_or(0);
             stack.see(function, insn, before, after);
+            unwritten.see(program, function, insn, before);
             finder
                 .see(pc, insn, before, after)
                 .map_err(|reason| unrecordable(Some(pc), reason))
@@ -98,7 +103,7 @@ impl Plan {
         if found.sites.len() > usize::from(u16::MAX) {
             return Err(whole(Reason::Sites(found.sites.len())));
         }
-        let functions = functions(program, &cfg, &flow, &liveness, &stack);
+        let functions = functions(program, &cfg, &flow, &liveness, &stack, &unwritten);
         Ok(Self {
             program: program.clone(),
             sites: found.sites,
@@ -216,6 +221,7 @@ fn functions(
     flow: &Dataflow<'_>,
     liveness: &Liveness,
     stack: &Stack,
+    unwritten: &Unwritten,
 ) -> Vec<Function> {
     let reached = (0..)
         .zip(cfg.subprograms())
@@ -238,8 +244,15 @@ fn functions(
                 called,
                 arguments: reads.minus(reads.minus(entry.defined())),
                 reads,
+                unwritten: unwritten.of(number).minus(beyond(stack.of(number))),
                 stack: stack.of(number),
             })
         });
     reached.collect()
+}
+
+/// What lies below the stack that a function uses.
+fn beyond(stack: u16) -> Bytes {
+    let used = i16::try_from(stack).map_or(i16::MIN, |used| -used);
+    Bytes::of(i16::MIN, None).minus(Bytes::of(used, None))
 }

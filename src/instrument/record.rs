@@ -5,13 +5,14 @@
 //! | the program's entry | is it a target? a sequence number, a buffer that nobody uses, the firing's header, the context |
 //! | each function's entry | where the buffer is: from the caller in a register that nobody else uses, or by the same look-ups |
 //! | each site | the entry of the log |
-//! | after a record is reserved | zeros |
+//! | where memory was that nobody wrote | zeros (`clear`) |
 //! | the program's exit | the return value, the firing into the ring buffer, the buffer is free |
 //!
 //! A buffer is taken by raising the CPU's depth; the word `BUSY` in it is a second lock,
 //! for programs that can be preempted, whose firings need not end in the order in which
 //! they began: one that finds its buffer in use is skipped and counted.
 
+use super::clear;
 use super::context::{self, Context};
 use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
 use super::error::Reason;
@@ -61,7 +62,7 @@ pub(super) fn form(
     };
     form.functions()?;
     form.sites()?;
-    form.clears();
+    clear::insert(plan, &mut form.patch);
     for (frame, function) in form.frames.iter().zip(&plan.functions) {
         frame
             .check(&function.name)
@@ -323,20 +324,6 @@ impl Form<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Records that are zero when they are reserved.
-    fn clears(&mut self) {
-        for clear in &self.plan.clears {
-            let null = self.patch.label();
-            let mut block = Block::default();
-            block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
-            for (at, size) in emit::pieces(0, 8, clear.size) {
-                block.store(size, Reg::R0, at, 0);
-            }
-            block.bind(null);
-            self.patch.after(clear.pc, block);
-        }
     }
 }
 

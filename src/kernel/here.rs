@@ -22,8 +22,6 @@ use crate::verifier::Verdict;
 /// use bpflab::Object;
 /// use bpflab::kernel::Kernel;
 ///
-/// #[test]
-/// # fn hidden() {}
 /// fn counts_writes() -> Result<(), Box<dyn std::error::Error>> {
 ///     let kernel = match Kernel::available() {
 ///         Ok(kernel) => kernel,

@@ -157,30 +157,84 @@ fn another_last_value_of_a_map_is_a_difference() {
     assert_eq!(report.programs[0].verdict, Verdict::Equal);
 }
 
-/// The value that a load found in a map is another, as if another CPU had been quicker: a
-/// difference if nobody else wrote there, otherwise none.
+/// The last firing with an entry in which a field of this kind holds what is asked for, and
+/// where in its log the field is.
+fn last_with(taped: &Taped, what: What, holds: impl Fn(&[u8]) -> bool) -> (usize, usize) {
+    let plans = taped
+        .programs
+        .iter()
+        .map(|program| Plan::new(program).unwrap());
+    let plans: Vec<_> = plans.collect();
+    let numbers = (0..taped.firings.len()).rev();
+    let found = { numbers }.find_map(|number| {
+        let firing = Firing::parse(&taped.firings[number]).unwrap();
+        let entries = plans[firing.program as usize].entries(firing.log);
+        let mut entries = entries.map(Result::unwrap);
+        let entry = entries.find(|entry| {
+            let mut fields = entry.fields();
+            fields.any(|(field, bytes)| field.what == what && holds(bytes))
+        })?;
+        Some((number, entry.offset + 2))
+    });
+    found.expect("there is one")
+}
+
+/// What is found in a map is another value, or an element, as if another CPU had been
+/// quicker: a difference if nobody else wrote there, otherwise none.
 #[test]
 fn memory_that_others_may_have_changed() {
-    for (cpus, word) in [(1, Word::Different), (CPUS, Word::OrderUnknown)] {
-        let mut taped = taped("runqlat", 200, cpus);
-        let plans: Vec<_> = taped
-            .programs
-            .iter()
-            .map(|p| Plan::new(p).unwrap())
-            .collect();
-        let with_load = (0..taped.firings.len()).rev().find_map(|number| {
-            let firing = Firing::parse(&taped.firings[number]).unwrap();
-            let entries = plans[firing.program as usize].entries(firing.log);
-            let mut entries = entries.map(Result::unwrap);
-            let entry = entries
-                .find(|entry| entry.fields().any(|(field, _)| field.what == What::Loaded))?;
-            Some((number, entry.offset + 2))
-        });
-        let (number, at) = with_load.expect("a wake-up is looked up");
-        change(&mut taped, number, |_, log| log[at] ^= 1);
-        let report = replayed(&taped);
-        eprintln!("{report:#?}");
-        let _ = word;
-        assert_ne!(report.word(), Word::Equal);
+    let changes: [(What, fn(&[u8]) -> bool); 2] = [
+        // Nanoseconds of a time, of which the slot of the histogram does not depend.
+        (What::Loaded, |bytes| bytes.len() == 8),
+        (What::Found, |bytes| bytes == [0]),
+    ];
+    for (what, holds) in changes {
+        let mut alone = taped("runqlat", 200, 1);
+        let (number, at) = last_with(&alone, what, holds);
+        change(&mut alone, number, |_, log| log[at] ^= 1);
+        let report = replayed(&alone);
+        let first = first(&report);
+        assert!(
+            matches!(first.what, Different::Found { what: found, .. } if found == what),
+            "{first:#?}"
+        );
+        assert!(first.place.is_some() && !first.registers.is_empty());
+        assert_eq!(first.firing, number as u64);
+
+        let mut several = taped("runqlat", 200, CPUS);
+        let (number, at) = last_with(&several, what, holds);
+        change(&mut several, number, |_, log| log[at] ^= 1);
+        let report = replayed(&several);
+        assert!(report.is_fine(), "{what:?}: {report:#?}");
+        let raced: u64 = report.programs.iter().map(|program| program.raced).sum();
+        assert_eq!(raced, 1);
     }
+}
+
+/// A run that is over before the recorded one was, and one that goes on.
+#[test]
+fn a_log_that_is_shorter_or_longer() {
+    let whole = taped("runqlat", 40, 1);
+    let (number, _) = last_with(&whole, What::Loaded, |_| true);
+    let mut shorter = whole.clone();
+    change(&mut shorter, number, |_, log| drop(log.pop()));
+    let report = replayed(&shorter);
+    assert_eq!(report.word(), Word::Different, "{report:#?}");
+    let mut longer = whole;
+    change(&mut longer, number, |_, log| {
+        let copy = log.clone();
+        log.extend(copy);
+    });
+    let report = replayed(&longer);
+    let first = first(&report);
+    assert!(
+        matches!(
+            &first.what,
+            Different::Path {
+                expected: Some(_),
+                got: None
+            }
+        ),
+        "{first:#?}"
+    );
 }

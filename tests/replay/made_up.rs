@@ -17,6 +17,15 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
             prog_type: Some(prog_type),
             defined: false,
             recorded: false,
+        }
+
+        // Half of them are such as a kernel is given.
+        let options = match seed % 2 {
+            0 => Options::recorded(prog_type),
+            _ => Options {
+                prog_type: Some(prog_type),
+                ..Options::default()
+            },
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
         if !made.others.is_empty() {

@@ -36,6 +36,8 @@ pub struct Recorder {
     pub vm: Vm,
     pub handles: Vec<ProgramHandle>,
     ring: usize,
+    /// Whether nobody reads the rings of the programs, so that they fill up.
+    pub forgets: bool,
     taped: Taped,
 }
 
@@ -96,6 +98,7 @@ impl Recorder {
             vm,
             handles,
             ring: added.ring.index(),
+            forgets: false,
             taped: Taped {
                 context_lens: vec![0; programs.len()],
                 programs,
@@ -142,11 +145,11 @@ impl Recorder {
     /// Takes what waits in the rings.
     pub fn take(&mut self) {
         for map in self.vm.maps() {
-            if let Kind::RingBuf(ring) = map.raw().kind() {
-                let records = ring.take();
-                if map.handle().index() == self.ring {
-                    self.taped.firings.extend(records);
-                }
+            let is_ours = map.handle().index() == self.ring;
+            match map.raw().kind() {
+                Kind::RingBuf(ring) if is_ours => self.taped.firings.extend(ring.take()),
+                Kind::RingBuf(ring) if !self.forgets => drop(ring.take()),
+                _ => {}
             }
         }
     }

@@ -153,6 +153,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     let stops: Vec<&Stop> = options.stop.iter().chain([&failed]).collect();
     let until = options.duration.map(|duration| started + duration);
     let (waited, consumed, duration, off) = thread::scope(|inner| {
+        let over = Over(&ended);
         let consumer = inner.spawn(|| {
             let consumed = consume(&mut drain, &mut writer, &ended);
             if consumed.is_err() {
@@ -164,7 +165,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
         let duration = started.elapsed();
         let off = subject.end();
         settle();
-        ended.store(true, Ordering::Release);
+        drop(over);
         let consumed = match consumer.join() {
             Ok(consumed) => consumed,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -206,6 +207,15 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     file.finish()
         .map_err(crate::compare::recording::WriteError::Io)?;
     Ok(summary)
+}
+
+/// Tells the consumer that it is over, also by a panic, or that would wait for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// The command's words.

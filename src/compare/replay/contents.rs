@@ -117,7 +117,8 @@ pub(super) const fn is_stream(def: &MapDef) -> bool {
     )
 }
 
-const fn is_lru(def: &MapDef) -> bool {
+/// Whether a map throws elements out when there is no room.
+pub(super) const fn is_lru(def: &MapDef) -> bool {
     matches!(def.map_type, MapType::LruHash | MapType::LruPercpuHash)
 }
 

@@ -12,11 +12,12 @@ use super::order::{Order, Turn};
 use super::outputs::{Outputs, Stream};
 use super::player::{Deck, Played, Player};
 use super::programs::{Programs, Silent};
+use super::sent::sent;
 use super::source::{Opened, Source};
 use super::stories::{Found, Story};
 use super::touch::maps_named;
 use super::verdict::{MapReport, MapVerdict, Report};
-use super::writers::Writers;
+use super::writers::{Kind as MapKind, Writers};
 use crate::btf::Btf;
 use crate::compare::recording::{
     Cause, End, Header, Output, Part, Resource, Source as Origin, When,
@@ -228,11 +229,14 @@ impl<'r> Pass<'r> {
     fn of(replay: &'r Replay) -> Self {
         let programs = &replay.programs;
         let defs = programs.maps.maps.iter();
-        let per_cpu = defs.map(|def| def.map_type.info().per_cpu);
+        let kinds = defs.map(|def| MapKind {
+            per_cpu: def.map_type.info().per_cpu,
+            evicts: contents::is_lru(def),
+        });
         Self {
             header: &replay.header,
             stories: programs.parts.iter().map(Story::of).collect(),
-            writers: Writers::new(per_cpu, replay.cpus()),
+            writers: Writers::new(kinds, replay.cpus()),
             outputs: Outputs::default(),
             puts_out: programs.running().any(|(part, _)| puts_out(&part.original)),
             after: After::default(),
@@ -426,9 +430,13 @@ impl<'r> Pass<'r> {
             return Ok(ControlFlow::Continue(()));
         }
         story.firings += 1;
+        let mut all_sent = Vec::new();
         let same = match player.play(running, firing)? {
             Played::Same => true,
             Played::Other { log, returned } => {
+                if self.puts_out {
+                    all_sent = sent(&part.original, &form.plan, firing.log, log);
+                }
                 let program = (&part.original, form);
                 story.differ(program, number, firing, (log, returned))
             }
@@ -440,7 +448,7 @@ impl<'r> Pass<'r> {
         let what = (&form.plan, &story.touches);
         self.writers.note(place, what, firing, number, same);
         if self.puts_out {
-            player.take_outputs(firing.cpu, &mut self.outputs);
+            player.take_outputs(firing.cpu, &all_sent, &mut self.outputs);
         }
         Ok(ControlFlow::Continue(()))
     }

@@ -17,7 +17,7 @@
 //! | `touch`, `writers` | who wrote to which map, and whether order matters |
 //! | `stories` | what is known of each program |
 //! | `contents` | maps, before and after |
-//! | `outputs` | records and lines |
+//! | `outputs`, `sent` | records and lines |
 //! | `bare` | recordings of events on which no program ran |
 //! | `look` | a firing once more, to see registers at the place of a difference |
 //! | `missing` | what the recording lacks |
@@ -35,6 +35,7 @@ mod order;
 mod outputs;
 mod player;
 mod programs;
+mod sent;
 mod source;
 mod stories;
 mod touch;

@@ -154,10 +154,14 @@ impl Player<'_> {
         }
     }
 
-    /// Takes what the programs have put out.
+    /// Takes what the programs have put out, but for what is not `sent`; what is not
+    /// said of is.
     #[inline]
-    pub fn take_outputs(&mut self, cpu: u32, to: &mut Outputs) {
+    pub fn take_outputs(&mut self, cpu: u32, sent: &[bool], to: &mut Outputs) {
+        let mut sent = sent.iter().copied().chain(std::iter::repeat(true));
         self.runners.drain_outputs(|one| match one {
+            Emitted::Ring(..) | Emitted::Perf(..) | Emitted::Other(Output::Printk(_))
+                if sent.next() == Some(false) => {}
             Emitted::Ring(map, bytes) => to.replayed(Stream::Ring(MapId(map.0)), cpu, bytes),
             Emitted::Perf(map, on, bytes) => to.replayed(Stream::Perf(MapId(map.0)), on, bytes),
             Emitted::Other(Output::Printk(line)) => {

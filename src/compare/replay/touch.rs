@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::instrument::{Moment, Plan, Site, Source, What};
+use crate::instrument::{Moment, Plan, Site, Source};
 use crate::isa::{AtomicOp, CallTarget, Insn, Pseudo, decode, decode_all};
 use crate::program::Program;
 use crate::spec::helpers::{self, id};
@@ -127,12 +127,11 @@ fn of_site(
         Insn::Store { .. } | Insn::StoreRelease { .. } => Does::Sets,
         Insn::Atomic { .. } if is_second => Does::Reads,
         Insn::Atomic { op, .. } => combining(op).map_or(Does::Changes, Does::Combines),
-        Insn::Call(CallTarget::Helper(_)) if is_second => {
-            let found = site.fields.iter().any(|field| field.what == What::Found);
-            return found.then(|| Touch {
-                map: verified.and_then(|verified| verified.map_of_call(site.pc)),
-                does: Does::Reads,
-            });
+        Insn::Call(CallTarget::Helper(helper)) if is_second => {
+            // Whether it is there, and with which value; or how changing it ended.
+            let touch = of_call(verified, site.pc, helper)?;
+            let does = Does::Reads;
+            return Some(Touch { does, ..touch });
         }
         Insn::Call(CallTarget::Helper(helper)) => return of_call(verified, site.pc, helper),
         _ => return None,

@@ -56,8 +56,7 @@ struct Cpu {
 /// What was done to a map.
 #[derive(Debug, Default)]
 struct Map {
-    /// Whether each CPU has values of its own.
-    per_cpu: bool,
+    kind: Kind,
     writers: SmallVec<[Who; 4]>,
     combining: SmallVec<[Combining; 1]>,
     sets: bool,
@@ -67,6 +66,16 @@ struct Map {
     keys: FxHashMap<Key, Last>,
     /// Two firings of which nobody knows which was first.
     unordered: Option<(Who, Who)>,
+}
+
+/// What is to be known of a map before anything is done to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Kind {
+    /// Whether each CPU has values of its own.
+    pub per_cpu: bool,
+    /// Whether elements go when there is no room, in an order that each kernel has for
+    /// itself.
+    pub evicts: bool,
 }
 
 /// Who wrote an element last.
@@ -88,14 +97,14 @@ struct Now {
 }
 
 impl Writers {
-    /// For maps of which it is known whether each CPU has its own values, and so many CPUs.
-    pub fn new(per_cpu: impl Iterator<Item = bool>, cpus: u32) -> Self {
-        let map = |per_cpu| Map {
-            per_cpu,
+    /// For maps of these kinds, and so many CPUs.
+    pub fn new(kinds: impl Iterator<Item = Kind>, cpus: u32) -> Self {
+        let map = |kind| Map {
+            kind,
             ..Map::default()
         };
         Self {
-            maps: per_cpu.map(map).collect(),
+            maps: kinds.map(map).collect(),
             cpus: vec![Cpu::default(); cpus as usize],
             ..Self::default()
         }
@@ -241,7 +250,7 @@ impl Writers {
         let [first, ..] = map.writers[..] else {
             return None;
         };
-        let other = map.writers.iter().find(|who| match map.per_cpu {
+        let other = map.writers.iter().find(|who| match map.kind.per_cpu {
             true => map
                 .writers
                 .iter()
@@ -274,7 +283,10 @@ impl Writers {
         let Some(map) = self.maps.get(map.index()) else {
             return true;
         };
-        let others = map.writers.iter().filter(|who| match map.per_cpu {
+        if map.kind.evicts {
+            return true;
+        }
+        let others = map.writers.iter().filter(|who| match map.kind.per_cpu {
             true => who.cpu == cpu,
             false => true,
         });
@@ -334,6 +346,13 @@ mod tests {
 
     const MAP: MapId = MapId(0);
 
+    fn kind(per_cpu: bool) -> Kind {
+        Kind {
+            per_cpu,
+            evicts: false,
+        }
+    }
+
     fn now(cpu: u32, depth: u16, position: u64, time: u64) -> Now {
         Now {
             who: Who { cpu, depth },
@@ -346,7 +365,7 @@ mod tests {
     /// Writes of one key by firings of these CPUs: when they began, in the order of their
     /// ends.
     fn keyed(per_cpu: bool, firings: &[(u32, u64)]) -> Option<String> {
-        let mut writers = Writers::new([per_cpu].into_iter(), 4);
+        let mut writers = Writers::new([kind(per_cpu)].into_iter(), 4);
         for (position, (cpu, time)) in (0..).zip(firings) {
             writers.begin(*cpu, position, *time);
             let key = Key::from_slice(&[1, 2]);
@@ -364,7 +383,7 @@ mod tests {
         let firings = [(1, 5), (0, 10), (1, 12), (1, 14)];
         let unknown = keyed(false, &firings[1..]).unwrap();
         assert_eq!(unknown, "CPU 0 and CPU 1 set the same element");
-        let mut writers = Writers::new([false].into_iter(), 4);
+        let mut writers = Writers::new([kind(false)].into_iter(), 4);
         for (position, (cpu, time)) in (0..).zip(firings) {
             writers.begin(cpu, position, time);
             if [1, 3].contains(&position) {
@@ -378,7 +397,7 @@ mod tests {
 
     #[test]
     fn operations_that_come_to_the_same() {
-        let mut writers = Writers::new([false].into_iter(), 4);
+        let mut writers = Writers::new([kind(false)].into_iter(), 4);
         let add = |how| {
             move |map: &mut Map| {
                 if !map.combining.contains(&how) {
@@ -397,7 +416,7 @@ mod tests {
 
     #[test]
     fn an_interruption_is_another_writer() {
-        let mut writers = Writers::new([true].into_iter(), 4);
+        let mut writers = Writers::new([kind(true)].into_iter(), 4);
         writers.write(MAP, now(0, 0, 0, 0), |map| map.sets = true);
         writers.write(MAP, now(1, 0, 1, 1), |map| map.sets = true);
         assert_eq!(writers.unknown(MAP), None, "each has its own");

@@ -90,9 +90,10 @@ pub(super) fn signature(id: HelperId, caller: &Caller<'_>) -> Result<Option<Sign
     if id == id::tail_call {
         return Err(Reason::TailCall);
     }
-    let unknown = "this program can't call it";
-    let helper = helper(id).ok_or_else(|| refused(unknown))?;
-    let prototype = helper.prototype(caller).ok_or_else(|| refused(unknown))?;
+    let found = helper(id).and_then(|helper| Some((helper, helper.prototype(caller)?)));
+    let Some((helper, prototype)) = found else {
+        return Ok(None);
+    };
     let rule = RULES.iter().find(|(ruled, _)| *ruled == id);
     let class = match rule {
         Some((_, Rule::Is(class))) => *class,

@@ -11,5 +11,5 @@ mod transfer;
 mod walk;
 
 pub(super) use kind::{Kind, Owner};
-pub(super) use state::State;
+pub(super) use state::{Bytes, State};
 pub(super) use walk::Dataflow;

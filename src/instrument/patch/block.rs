@@ -55,12 +55,6 @@ impl Block {
             .push(Item::Jump(Insn::Jump { off: 0 }, Target::Label(to)));
     }
 
-    /// `goto` to an instruction of the original program.
-    pub(in crate::instrument) fn jump_to(&mut self, pc: Pc) {
-        self.items
-            .push(Item::Jump(Insn::Jump { off: 0 }, Target::Pc(pc)));
-    }
-
     /// `if dst op src goto label`, on 64 bits.
     pub(in crate::instrument) fn jump_if(
         &mut self,

@@ -95,16 +95,6 @@ impl Folder {
         owned(unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
     }
 
-    /// Makes a folder in it.
-    pub fn make(&self, name: &str) -> Result<()> {
-        let name = c_string(name)?;
-        // SAFETY: the descriptor is open; the name ends with a zero and is only read.
-        match unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) } {
-            0 => Ok(()),
-            _ => Err(last_errno()),
-        }
-    }
-
     /// The names of the folders in it, in order.
     pub fn folders(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();

@@ -1,0 +1,51 @@
+//! Records that the kernel's run could not send, as a buffer was full or nobody listened: a
+//! replay has room for all, so what it sends then is left out.
+
+use crate::instrument::{Entry, Plan, What};
+use crate::isa::{CallTarget, Insn, decode};
+use crate::program::Program;
+use crate::spec::helpers::id;
+use crate::util::HelperId;
+
+/// Of each output of a firing's replay, in their order, whether the kernel's run had it,
+/// too. Logs are those of the two; behind the place where they part, all are.
+pub(super) fn sent(program: &Program, plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Vec<bool> {
+    let pairs = plan.entries(recorded).zip(plan.entries(replayed));
+    let pairs = pairs.map_while(|(their, our)| Some((their.ok()?, our.ok()?)));
+    let pairs = pairs.take_while(|(their, our)| their.site.number == our.site.number);
+    let mut sent = Vec::new();
+    for (their, our) in pairs {
+        let Some(helper) = called(program, &our) else {
+            continue;
+        };
+        match helper {
+            id::ringbuf_output | id::perf_event_output => {
+                if result(&our) == Some(0) {
+                    sent.push(result(&their) == Some(0));
+                }
+            }
+            id::ringbuf_submit => sent.push(true),
+            id::trace_printk | id::trace_vprintk if result(&our).is_some() => sent.push(true),
+            _ => {}
+        }
+    }
+    sent
+}
+
+/// The helper that an entry's instruction calls.
+fn called(program: &Program, entry: &Entry<'_>) -> Option<HelperId> {
+    let pc = entry.site.pc;
+    match decode(program.insns.get(pc.index()..)?, pc) {
+        Ok(Insn::Call(CallTarget::Helper(helper))) => Some(helper),
+        _ => None,
+    }
+}
+
+/// What a call returned, if the entry says so.
+fn result(entry: &Entry<'_>) -> Option<u64> {
+    let mut results = entry
+        .fields()
+        .filter(|(field, _)| field.what == What::Result);
+    let (_, bytes) = results.next()?;
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}
