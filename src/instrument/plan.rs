@@ -9,8 +9,6 @@ use super::error::{Reason, Unrecordable};
 use super::find::{Clear, Finder, Found};
 use super::frame::Frame;
 use super::liveness::Liveness;
-use super::maps::{RecordMaps, RecordOptions};
-use super::record;
 use super::site::{Moment, Site};
 use super::unwritten::Unwritten;
 use crate::isa::{Cfg, Code, RegSet};
@@ -124,23 +122,6 @@ impl Plan {
     #[must_use]
     pub const fn program(&self) -> &Program {
         &self.program
-    }
-
-    /// The recorded form: does the same, for those that it is to be recorded for, and
-    /// leaves a [`Firing`](super::Firing) in the ring buffer.
-    ///
-    /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added.
-    pub fn record(
-        &self,
-        added: &RecordMaps,
-        options: &RecordOptions,
-    ) -> Result<Program, Unrecordable> {
-        record::form(self, added, options).map_err(|(pc, reason)| Unrecordable {
-            program: self.program.name.clone(),
-            pc,
-            reason,
-        })
     }
 
     /// The entries of a firing's log.

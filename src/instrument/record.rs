@@ -15,7 +15,7 @@
 use super::clear;
 use super::context::{self, Context};
 use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
-use super::error::Reason;
+use super::error::{Reason, Unrecordable};
 use super::firing::{FiringFlags, offset};
 use super::frame::Frame;
 use super::maps::{RecordMaps, RecordOptions, scratch, state};
@@ -31,12 +31,27 @@ use crate::verifier;
 /// What can't be done, and where.
 type Failed = (Option<Pc>, Reason);
 
+impl Plan {
+    /// The recorded form: does the same, for those that it is to be recorded for, and
+    /// leaves a [`Firing`](super::Firing) in the ring buffer.
+    ///
+    /// # Errors
+    /// [`Unrecordable`] when there is no room for what has to be added.
+    pub fn record(
+        &self,
+        added: &RecordMaps,
+        options: &RecordOptions,
+    ) -> Result<Program, Unrecordable> {
+        form(self, added, options).map_err(|(pc, reason)| Unrecordable {
+            program: self.program.name.clone(),
+            pc,
+            reason,
+        })
+    }
+}
+
 /// Makes the recorded form.
-pub(super) fn form(
-    plan: &Plan,
-    added: &RecordMaps,
-    options: &RecordOptions,
-) -> Result<Program, Failed> {
+fn form(plan: &Plan, added: &RecordMaps, options: &RecordOptions) -> Result<Program, Failed> {
     let context = Context::new(&plan.program, plan.context, options.context_len);
     let start = scratch::log_start(context.len);
     if start + scratch::LOG > scratch::SIZE {

@@ -1,6 +1,6 @@
 //! Helpers: what their prototypes say about recording, and what they can't say.
 
-use super::{Callback, Class, Extent, Passed, Returns, Role, Signature};
+use super::signature::{Callback, Class, Extent, Passed, Returns, Role, Signature};
 use crate::instrument::error::Reason;
 use crate::isa::Reg;
 use crate::spec::helpers::{

@@ -3,7 +3,7 @@
 use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::{HelperId, MapId, Pc};
 
-/// A place that inserted code jumps to: see [`Patch::label`](super::Patch::label).
+/// A place that inserted code jumps to: see `Patch::label`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::instrument) struct Label(pub(super) u32);
 

@@ -1,8 +1,11 @@
 use super::*;
 use crate::btf::FuncInfo;
+use crate::instrument::error::Reason;
+use crate::isa::Code;
 use crate::isa::{Insn, Reg, assemble};
-use crate::program::{CoreAccess, Subprogram};
+use crate::program::{CoreAccess, Program, Subprogram};
 use crate::spec::ProgType;
+use crate::util::Pc;
 
 fn program(text: &str, starts: &[u32]) -> Program {
     let mut program = Program::new("test", ProgType::Xdp, assemble(text).unwrap());
