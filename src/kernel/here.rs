@@ -18,11 +18,11 @@ use crate::verifier::Verdict;
 
 /// The running kernel, of which is known that it loads programs for this process.
 ///
-/// ```
+/// ```no_run
 /// use bpflab::Object;
 /// use bpflab::kernel::Kernel;
 ///
-/// fn counts_writes() -> Result<(), Box<dyn std::error::Error>> {
+/// fn sees_exits() -> Result<(), Box<dyn std::error::Error>> {
 ///     let kernel = match Kernel::available() {
 ///         Ok(kernel) => kernel,
 ///         Err(missing) => {
@@ -30,14 +30,15 @@ use crate::verifier::Verdict;
 ///             return Ok(());
 ///         }
 ///     };
-///     let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+///     let object = Object::open("examples/bpf/exits.bpf.o")?;
 ///     let programs: Vec<_> = object.programs().collect::<Result<_, _>>()?;
 ///     let running = kernel.attach(&programs)?;
-///     std::fs::write("/dev/null", "hello")?;
-///     assert_eq!(running.missed()?, 0);
+///     let events = running.map("events").ok_or("no map")?.ring()?;
+///     std::process::Command::new("true").status()?;
+///     assert!(events.drain(|record| assert!(!record.is_empty())) > 0);
 ///     Ok(())
 /// }
-/// # counts_writes().unwrap();
+/// # sees_exits().unwrap();
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {

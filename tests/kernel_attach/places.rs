@@ -7,7 +7,7 @@ use bpflab::Object;
 use bpflab::btf::{Btf, Kind};
 use bpflab::kernel::attach::{AttachError, AttachPoint, Way, attach};
 use bpflab::kernel::perf::{EventSource, Hardware, Sampling, Software};
-use bpflab::kernel::{Kernel, LoadedMaps, TestRun};
+use bpflab::kernel::{Kernel, LoadOptions, LoadedMaps, NoVerdictKind, TestRun, load};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{AttachType, MapType, ProgType};
 use bpflab::util::{Errno, MapId};
@@ -197,7 +197,7 @@ fn hardware_counters_are_there_or_not_available() {
     assert!(matches!(zero, AttachError::Option { .. }), "{zero}");
 }
 
-/// What this kernel lacks is told with the reason, before or by the load.
+/// What this kernel lacks is told with the reason, before the load and by it.
 #[test]
 fn what_is_not_there_is_said() {
     if !is_there() {
@@ -254,6 +254,10 @@ fn what_is_not_there_is_said() {
                 let text = error.to_string();
                 assert!(text.starts_with(&format!("{section}/{name}: not available here: ")));
                 assert!(text.contains("while others are loaded"), "{text}");
+                let maps = LoadedMaps::create(&[], None).unwrap();
+                let none = load(&traced, &maps, &LoadOptions::default()).unwrap_err();
+                assert_eq!(none.kind, NoVerdictKind::Feature, "{none}");
+                assert!(none.to_string().contains("a policy forbids them"), "{none}");
             }
         }
     }

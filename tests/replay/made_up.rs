@@ -13,12 +13,6 @@ use super::taped::Recorder;
 fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
     let (mut equal, mut refused) = (0, 0);
     for seed in seeds {
-        let options = Options {
-            prog_type: Some(prog_type),
-            defined: false,
-            recorded: false,
-        }
-
         // Half of them are such as a kernel is given.
         let options = match seed % 2 {
             0 => Options::recorded(prog_type),

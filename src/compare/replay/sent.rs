@@ -19,10 +19,8 @@ pub(super) fn sent(program: &Program, plan: &Plan, recorded: &[u8], replayed: &[
             continue;
         };
         match helper {
-            id::ringbuf_output | id::perf_event_output => {
-                if result(&our) == Some(0) {
-                    sent.push(result(&their) == Some(0));
-                }
+            id::ringbuf_output | id::perf_event_output if result(&our) == Some(0) => {
+                sent.push(result(&their) == Some(0));
             }
             id::ringbuf_submit => sent.push(true),
             id::trace_printk | id::trace_vprintk if result(&our).is_some() => sent.push(true),

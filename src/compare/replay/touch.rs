@@ -97,10 +97,10 @@ pub(super) fn maps_named(program: &Program) -> Vec<MapId> {
     let insns = decode_all(&program.insns);
     let mut named: Vec<_> = insns
         .filter_map(|(_, insn)| match insn {
-            Ok(Insn::LoadPseudo { source, .. }) => match source {
-                Pseudo::MapIdx { index } | Pseudo::MapIdxValue { index, .. } => Some(MapId(index)),
-                _ => None,
-            },
+            Ok(Insn::LoadPseudo {
+                source: Pseudo::MapIdx { index } | Pseudo::MapIdxValue { index, .. },
+                ..
+            }) => Some(MapId(index)),
             _ => None,
         })
         .collect();
