@@ -30,6 +30,14 @@ impl Patch {
         for line in &mut patched.lines {
             line.insn_off = layout.line(Pc(line.insn_off)).0;
         }
+        // Nothing may be left of an instruction: then the line of the next one counts.
+        patched.lines.dedup_by(|next, line| {
+            let same = next.insn_off == line.insn_off;
+            if same {
+                *line = *next;
+            }
+            same
+        });
         patched.accesses.retain_mut(|access| {
             let at = layout.original(access.pc);
             access.pc = at.unwrap_or(access.pc);

@@ -167,3 +167,71 @@ fn what_is_no_instruction_is_named() {
     let error = Patch::default().apply(&program, &code).unwrap_err();
     assert!(matches!(error, Reason::NoInstruction(_)), "{error}");
 }
+
+/// The kernel takes one line for an instruction.
+#[test]
+fn of_lines_without_instructions_the_last_counts() {
+    let mut original = program("r0 = 0\n r1 = 1\n exit", &[0]);
+    let line = |insn_off| crate::btf::LineInfo {
+        insn_off,
+        file: 0,
+        text: 0,
+        line_col: insn_off << 10,
+    };
+    original.lines = vec![line(0), line(1), line(2)];
+    let mut patch = Patch::default();
+    patch.instead(Pc(1), Block::default());
+    let patched = apply(&patch, &original);
+    let lines: Vec<_> = patched
+        .lines
+        .iter()
+        .map(|it| (it.insn_off, it.line()))
+        .collect();
+    assert_eq!(lines, [(0, 0), (1, 2)]);
+}
+
+/// Instructions that do nothing, wherever control passes: programs made up come to the same.
+#[test]
+fn nothing_inserted_everywhere_changes_nothing() {
+    use crate::compare::{Engine, Ours, Subject};
+    use crate::r#gen::{Choices, Options, make};
+    use crate::harness::EngineKind;
+
+    let nothing = || {
+        let mut block = Block::default();
+        block.push(Insn::Jump { off: 0 });
+        block
+    };
+    let padded = |program: &std::sync::Arc<Program>| {
+        let code = Code::new(&program.insns);
+        let mut patch = Patch::default();
+        for (pc, insn) in code.iter() {
+            patch.before(pc, nothing());
+            if insn.unwrap().falls_through() {
+                patch.after(pc, nothing());
+            }
+        }
+        for subprogram in &program.subprograms {
+            patch.entry(subprogram.start, nothing());
+        }
+        std::sync::Arc::new(patch.apply(program, &code).unwrap())
+    };
+    let mut ran = 0;
+    for seed in 0..80 {
+        let subject = Subject::from(make(&mut Choices::seeded(seed, 500), Options::default()));
+        let mut other = subject.clone();
+        other.program = padded(&subject.program);
+        other.others = subject.others.iter().map(padded).collect();
+        let run = |subject: &Subject| {
+            let mut answer = Ours::new(EngineKind::Checked).run(subject).ok()?;
+            let details = answer.details.take()?;
+            // Positions and counts are others.
+            let stopped = details.fault.is_some();
+            Some((answer, details.outcome.outputs, stopped))
+        };
+        let (one, padded) = (run(&subject), run(&other));
+        ran += usize::from(one.is_some());
+        assert_eq!(one, padded, "seed {seed}");
+    }
+    assert!(ran > 60, "{ran}");
+}
