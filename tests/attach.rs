@@ -104,6 +104,44 @@ fn results_on_a_tracepoint_are_anded_and_decide_about_the_sample() {
     assert!(outcome.passed && outcome.perf_sample().is_some());
 }
 
+/// Programs of one's choice see an event as if they were attached there: what is attached
+/// does not count, and a fault is told with what came of those before.
+#[test]
+fn an_event_for_programs_of_ones_choice() {
+    for engine in ENGINES {
+        let section = format!("tp/{WRITE}");
+        let mut vm = attached(vec![returns("attached", &section, 0)]);
+        let own = [returns("one", "tp", 1), returns("two", "tp", 2)];
+        let wild = program("wild", "tp", "r0 = *(u64 *)(r10 +8)\nexit");
+        for program in own.into_iter().chain([wild]) {
+            vm.load_programs(&[], vec![Arc::new(program)]).unwrap();
+        }
+        vm.set_engine(engine);
+        let handle = |name| vm.program_handle(name).unwrap();
+        let [one, two, wild] = ["one", "two", "wild"].map(handle);
+        let event = write_event(&vm);
+
+        let alone = vm.fire_for(&[one], event.clone()).unwrap();
+        assert!(alone.outcome.passed && alone.outcome.perf_sample().is_some());
+        let both = vm.fire_for(&[two, one], event.clone()).unwrap();
+        assert_eq!(ran(&both.outcome), ["two", "one"]);
+        assert_eq!(
+            (both.outcome.verdict, both.outcome.passed),
+            (Some(0), false)
+        );
+        let runs: Vec<_> = both.runs.iter().map(|(program, _)| *program).collect();
+        assert_eq!(runs, [two, one]);
+
+        let stopped = vm.fire_for(&[one, wild, two], event.clone()).unwrap();
+        assert_eq!(ran(&stopped.outcome), ["one"]);
+        assert_eq!(stopped.runs.len(), 1);
+        assert_eq!(stopped.fault.unwrap().0, wild);
+
+        let kprobe = vm.kprobe("vfs_read").unwrap();
+        assert!(matches!(vm.fire_for(&[one], kprobe), Err(Error::Event(_))));
+    }
+}
+
 #[test]
 fn programs_run_in_the_order_of_their_hook() {
     for (section, target, expected) in [

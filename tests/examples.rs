@@ -20,6 +20,9 @@ mod exits;
 mod func_counts;
 #[path = "examples/func_latency.rs"]
 mod func_latency;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+#[path = "examples/in_the_kernel.rs"]
+mod in_the_kernel;
 #[path = "examples/lines.rs"]
 mod lines;
 #[path = "examples/lo_filter.rs"]

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Object;
+use bpflab::btf::Btf;
 use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Unrecordable};
 use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
 use bpflab::object::cases::Cases;
@@ -60,6 +61,7 @@ fn corpus() -> Vec<(String, Program)> {
         return Vec::new();
     };
     let mut cases = Cases::open(path).unwrap();
+    cases.set_kernel(Btf::parse(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).unwrap());
     let mut programs = Vec::new();
     while let Some(case) = cases.next() {
         let case = case.unwrap();

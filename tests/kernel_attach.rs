@@ -10,10 +10,14 @@ mod here;
 mod leaving;
 #[path = "kernel_attach/lo_filter.rs"]
 mod lo_filter;
+#[path = "kernel_attach/nesting.rs"]
+mod nesting;
 #[path = "kernel_attach/outputs.rs"]
 mod outputs;
 #[path = "kernel_attach/passing.rs"]
 mod passing;
+#[path = "kernel_attach/perf.rs"]
+mod perf;
 #[path = "kernel_attach/places.rs"]
 mod places;
 #[path = "kernel_attach/rig.rs"]

@@ -112,6 +112,12 @@ fn children(pid: u32) -> Option<Vec<u32>> {
     Some(pids.collect())
 }
 
+/// Whether an instance is one of this process.
+fn is_of(instance: &str, pid: u32) -> bool {
+    let number = instance.strip_prefix("bpflab-").unwrap_or_default();
+    number.split('-').next() == Some(&pid.to_string())
+}
+
 /// Starts a long benchmark, and waits until it has its instance of ftrace.
 fn started(tracefs: &Tracefs) -> (Child, String, Vec<u32>) {
     let mut bench = bpflab();
@@ -125,12 +131,11 @@ fn started(tracefs: &Tracefs) -> (Child, String, Vec<u32>) {
     ]);
     bench.stdout(Stdio::null());
     let child = bench.spawn().expect("the command starts");
-    let prefix = format!("bpflab-{}", child.id());
     let mut found = None;
     let mut processes = Vec::new();
     until("an instance", || {
         let instances = tracefs.instances().expect("instances");
-        found = instances.into_iter().find(|name| name.starts_with(&prefix));
+        found = instances.into_iter().find(|name| is_of(name, child.id()));
         let all = children(child.id());
         let complete = all.as_ref().is_none_or(|all| all.len() > 1);
         processes = all.unwrap_or_default();
@@ -152,11 +157,9 @@ fn nothing_is_left_whatever_ends_it() {
         let sent = Command::new("kill").args(["-s", signal, &pid]).status();
         assert!(sent.is_ok_and(|sent| sent.success()));
         child.wait().expect("it ends");
-        // Its name has its number, and that of what was made since.
-        let prefix = format!("bpflab-{pid}");
         until(&format!("{signal}: {instance} is gone"), || {
             let left = tracefs.instances().expect("instances");
-            left.iter().all(|name| !name.starts_with(&prefix))
+            left.iter().all(|name| !is_of(name, child.id()))
         });
         until(&format!("{signal}: {processes:?} are gone"), || {
             let there = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();

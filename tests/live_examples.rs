@@ -11,6 +11,10 @@
 
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
+#[path = "live/disk.rs"]
+mod disk;
+#[path = "live/honesty.rs"]
+mod honesty;
 #[path = "live/run.rs"]
 mod run;
 #[path = "live/work.rs"]
@@ -119,11 +123,48 @@ fn calls_of_a_function() {
     let mut object = example("func_latency");
     for name in ["enter", "leave"] {
         let target = format!("{}:handle_request", binary.display());
-        object.program_mut(name).unwrap().set_attach_target(target);
+        object.entry_mut(name).unwrap().set_attach_target(target);
     }
     let mut command = work::command("requests", count);
     let options = LiveOptions::default();
     if let Some(done) = compare("func_latency", &object, &options, &mut command) {
         done.expect(2 * count, FINE);
+    }
+}
+
+#[test]
+fn calls_between_markers() {
+    let count = events();
+    let binary = std::env::current_exe().unwrap();
+    let mut object = example("usdt_latency");
+    for (name, marker) in [("start", "request__start"), ("done", "request__done")] {
+        let target = format!("{}:server:{marker}", binary.display());
+        object.entry_mut(name).unwrap().set_attach_target(target);
+    }
+    let mut command = work::command("requests", count);
+    let options = LiveOptions::default();
+    if let Some(done) = compare("usdt_latency", &object, &options, &mut command) {
+        done.expect(2 * count, FINE);
+    }
+}
+
+#[test]
+fn reads_of_a_disk() {
+    let count = events() / 2;
+    let Some(disk) = disk::Disk::new("block_latency") else {
+        return;
+    };
+    let mut command = work::command(&format!("reads {}", disk.path()), count);
+    if let Some(done) = compare(
+        "block_latency",
+        &example("block_latency"),
+        &all(),
+        &mut command,
+    ) {
+        done.expect(2 * count, ANY_ORDER);
+    }
+    let mut command = work::command(&format!("reads {}", disk.path()), count);
+    if let Some(done) = compare("disksnoop", &example("disksnoop"), &all(), &mut command) {
+        done.expect(2 * count, ANY_ORDER);
     }
 }

@@ -11,7 +11,6 @@ use serde_json::json;
 use super::exit::{Exit, Failure};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
-#[cfg(all(feature = "kernel", target_os = "linux"))]
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Prints values as text or as JSON lines. Colours vanish where the output is no

@@ -38,18 +38,17 @@ impl AttachPoint {
     /// leaves it open (`SEC("tp")`).
     #[must_use]
     pub fn of(program: &Program) -> Option<Self> {
-        let hook = Hook::of(program);
+        let (hook, attach_type) = Hook::place_of(program);
         let target = program.attach_target.clone();
         let target = target.filter(|target| !target.is_empty());
         if hook.rule().needs_target && target.is_none() {
             return None;
         }
-        let apart = hook.by_attach_type(program.prog_type);
         Some(Self {
             hook,
             target,
             prog_type: program.prog_type,
-            attach_type: program.expected_attach_type.filter(|_| apart),
+            attach_type,
         })
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::interrupt::{Interrupt, Interrupts};
-use super::scene::Scene;
 use super::stage::{Stage, Troupe};
 use super::vm::Vm;
 use crate::btf::Btf;
@@ -155,9 +154,8 @@ impl Vm {
         watch: &mut dyn Watch,
     ) -> Result<Outcome> {
         let (machine, checked, stage) = self.stage();
-        stage.check_context(program, event)?;
         let entry = stage.image(program)?;
-        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let mut scene = stage.scene_alone(machine, program, event)?;
         let args = [scene.context, 0, 0, 0, 0];
         let (machine, images, budget) = (&mut *scene.machine, stage.images, stage.budget);
         let finished = checked.run_watched(machine, images, entry, args, budget, watch)?;
@@ -228,6 +226,7 @@ impl Vm {
             interrupts: &self.interrupts,
             engine: self.engine,
             budget: self.budget,
+            times: None,
         };
         (
             &mut self.machine,

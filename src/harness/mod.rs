@@ -37,6 +37,7 @@ mod stacks;
 mod stage;
 mod usdt;
 mod vm;
+mod volley;
 
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;
@@ -50,3 +51,4 @@ pub use repeat::Repeated;
 pub use runner::Runner;
 pub use runners::Runners;
 pub use vm::Vm;
+pub use volley::Volley;

@@ -2,6 +2,7 @@
 //! A `Vm` lends it for an event; what fires in the middle of a run has a copy.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -14,6 +15,7 @@ use super::runner::Runner;
 use super::runs::Runs;
 use super::scene::Scene;
 use super::usdt;
+use super::volley::Times;
 use crate::interp::{Budget, Checked, How, Image, Plan};
 use crate::isa::low32;
 use crate::spec::{AttachType, ProgType};
@@ -32,6 +34,8 @@ pub(super) struct Stage<'a> {
     pub interrupts: &'a Interrupts,
     pub engine: EngineKind,
     pub budget: Budget,
+    /// Where to note what runs take, if somebody wants to know.
+    pub times: Option<&'a RefCell<Times>>,
 }
 
 /// The same with its own copies, for events in the middle of runs.
@@ -44,8 +48,24 @@ pub(super) struct Troupe {
     pub budget: Budget,
 }
 
-/// Programs of one hook that an event hits.
-type Hits<'a> = SmallVec<[(Hook, Option<AttachType>, &'a Attached); 4]>;
+/// A program that an event hits.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    hook: Hook,
+    attach_type: Option<AttachType>,
+    program: ProgramHandle,
+    cookie: u64,
+}
+
+impl Hit {
+    /// Whether both are on one list.
+    fn is_beside(&self, other: &Self) -> bool {
+        (self.hook, self.attach_type) == (other.hook, other.attach_type)
+    }
+}
+
+/// Most events hit few.
+type Hits = SmallVec<[Hit; 4]>;
 
 /// A run's place among those of an event.
 struct Turn {
@@ -59,6 +79,18 @@ struct Turn {
 }
 
 impl Turn {
+    /// That of a program that runs on an event alone, wherever it is attached.
+    fn alone(program: ProgramHandle, event: &Event) -> Self {
+        Self {
+            program,
+            cookie: 0,
+            guard: Guard::None,
+            session: None,
+            retval: event.kern().retval,
+            is_marker: event.kind() == EventKind::Usdt,
+        }
+    }
+
     /// Says what helpers know of the place.
     fn describe(&self, image: &Image, site: &mut Site) {
         let program = image.program();
@@ -134,9 +166,7 @@ impl<'a> Stage<'a> {
     where
         'a: 'v,
     {
-        self.check_context(program, event)?;
-        let entry = self.image(program)?;
-        let scene = Scene::new(machine, entry.program().prog_type, event)?;
+        let scene = self.scene_alone(machine, program, event)?;
         let runs = self.runs(scene.machine, checked, program, event, scene.context)?;
         Ok(Runner::new(scene, runs))
     }
@@ -166,6 +196,30 @@ impl<'a> Stage<'a> {
         ))
     }
 
+    /// Puts an event into memory for a program that is there alone.
+    pub fn scene_alone<'v>(
+        &self,
+        machine: &'v mut Machine,
+        program: ProgramHandle,
+        event: &Event,
+    ) -> Result<Scene<'v>> {
+        self.scene(machine, &Turn::alone(program, event), event)
+    }
+
+    /// Puts an event into memory for a program.
+    fn scene<'v>(&self, machine: &'v mut Machine, turn: &Turn, event: &Event) -> Result<Scene<'v>> {
+        let entry = self.image(turn.program)?;
+        self.check_context(turn.program, event)?;
+        if turn.is_marker {
+            usdt::fill(machine, entry, turn.program, event, turn.cookie)?;
+        }
+        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
+        if let Some(site) = scene.site() {
+            turn.describe(entry, site);
+        }
+        Ok(scene)
+    }
+
     /// How a program is to run on a context that is in memory.
     fn plan(&self, entry: &'a Arc<Image>, context: u64) -> (Plan<'a>, How) {
         let how = match self.engine.of(Some(entry)) {
@@ -182,7 +236,8 @@ impl<'a> Stage<'a> {
         (plan, how)
     }
 
-    /// Fires an event: what comes of it goes into a new outcome.
+    /// Fires an event for the programs that are attached where it happens: what comes of
+    /// it goes into a new outcome.
     pub fn fire(
         &self,
         machine: &mut Machine,
@@ -190,19 +245,59 @@ impl<'a> Stage<'a> {
         event: &Event,
         outcome: &mut Outcome,
     ) -> Result<()> {
+        let attached = self.attached.iter();
+        let hit = attached.filter(|attached| attached.point.is_hit_by(event));
+        let hits = hit.map(|attached| Hit {
+            hook: attached.point.hook,
+            attach_type: attached.point.attach_type,
+            program: attached.program,
+            cookie: attached.cookie,
+        });
+        self.run_lists(machine, checked, hits.collect(), event, outcome)
+    }
+
+    /// The same for these programs, as if they were attached there.
+    pub fn fire_for(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        programs: &[ProgramHandle],
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let hits = programs.iter().map(|program| {
+            let image = self.image(*program)?;
+            let (hook, attach_type) = Hook::place_of(image.program());
+            Ok(Hit {
+                hook,
+                attach_type,
+                program: *program,
+                cookie: 0,
+            })
+        });
+        let hits = hits.collect::<Result<_>>()?;
+        self.run_lists(machine, checked, hits, event, outcome)
+    }
+
+    /// Runs programs that an event hits, given in the order of attachment: one hook's
+    /// after the other's.
+    fn run_lists(
+        &self,
+        machine: &mut Machine,
+        checked: &mut Checked,
+        mut hits: Hits,
+        event: &Event,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
         outcome.passed = true;
         let mut returned = None;
-        let hits = self.hits(event);
-        let mut rest = &hits[..];
-        while let Some((hook, attach_type, _)) = rest.first() {
-            let same = |hit: &&(Hook, Option<AttachType>, &Attached)| {
-                hit.0 == *hook && hit.1 == *attach_type
+        sort(&mut hits);
+        for list in hits.chunk_by(Hit::is_beside) {
+            let Some(Hit { hook, .. }) = list.first().copied() else {
+                continue;
             };
-            let count = rest.iter().take_while(same).count();
-            let (group, others) = rest.split_at(count);
-            rest = others;
-            let seen = result_seen(*hook, event, returned);
-            let tally = self.run_list(machine, checked, *hook, group, &seen, outcome)?;
+            let seen = result_seen(hook, event, returned);
+            let tally = self.run_list(machine, checked, hook, list, &seen, outcome)?;
             outcome.passed &= tally.passes();
             outcome.verdict = tally.verdict().or(outcome.verdict);
             if hook.modifies_return() && !tally.passes() {
@@ -215,38 +310,13 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The programs that an event fires, by hook and in the order in which they run.
-    fn hits(&self, event: &Event) -> Hits<'a> {
-        let mut hits: Hits<'a> = self
-            .attached
-            .iter()
-            .filter(|attached| attached.point.is_hit_by(event))
-            .map(|attached| (attached.point.hook, attached.point.attach_type, attached))
-            .collect();
-        if hits.len() > 1 {
-            // Who comes last and runs first, stably.
-            hits.sort_by_key(|(hook, attach_type, _)| (*hook, attach_type.map(AttachType::number)));
-            let mut rest = &mut hits[..];
-            while let Some((hook, _, _)) = rest.first() {
-                let hook = *hook;
-                let count = rest.iter().take_while(|hit| hit.0 == hook).count();
-                let (group, others) = std::mem::take(&mut rest).split_at_mut(count);
-                if hook.rule().order == Order::Last {
-                    group.reverse();
-                }
-                rest = others;
-            }
-        }
-        hits
-    }
-
     /// Runs the programs of one hook.
     fn run_list(
         &self,
         machine: &mut Machine,
         checked: &mut Checked,
         hook: Hook,
-        group: &[(Hook, Option<AttachType>, &Attached)],
+        list: &[Hit],
         event: &Event,
         outcome: &mut Outcome,
     ) -> Result<Tally> {
@@ -254,17 +324,17 @@ impl<'a> Stage<'a> {
         let mut tally = Tally::new(rule.results);
         if let Err(why) = machine.guards().enter_list(rule.guard) {
             tally.skip();
-            for (_, _, attached) in group {
-                self.miss(attached.program, why, outcome);
+            for hit in list {
+                self.miss(hit.program, why, outcome);
             }
             return Ok(tally);
         }
         let mut retval = event.kern().retval;
         let mut result = Ok(());
-        for (_, _, attached) in group {
+        for hit in list {
             let turn = Turn {
-                program: attached.program,
-                cookie: attached.cookie,
+                program: hit.program,
+                cookie: hit.cookie,
                 guard: rule.guard,
                 session: None,
                 retval,
@@ -357,22 +427,26 @@ impl<'a> Stage<'a> {
     ) -> Result<(u64, i32)> {
         let program = turn.program;
         let entry = self.image(program)?;
-        if event.kind() == EventKind::Usdt {
-            usdt::fill(machine, entry, program, event, turn.cookie)?;
-        }
-        self.check_context(program, event)?;
-        let mut scene = Scene::new(machine, entry.program().prog_type, event)?;
-        if let Some(site) = scene.site() {
-            turn.describe(entry, site);
-        }
+        let mut scene = self.scene(machine, turn, event)?;
         let (machine, context) = (&mut *scene.machine, scene.context);
-        let finished = if self.interrupts.is_empty() {
-            let (plan, how) = self.plan(entry, context);
-            checked.run_once(machine, plan, how)
-        } else {
-            let args = [context, 0, 0, 0, 0];
-            let mut watch = Interrupter::new(self.interrupts);
-            checked.run_watched(machine, self.images, entry, args, self.budget, &mut watch)
+        let (plan, how) = self.plan(entry, context);
+        let finished = match (self.interrupts.is_empty(), self.times) {
+            (true, None) => checked.run_once(machine, plan, how),
+            (true, Some(times)) => {
+                let mut runs = checked.prepare(machine, plan, how)?;
+                Times::note(times, program, || runs.start(machine))
+            }
+            (false, times) => {
+                let args = [context, 0, 0, 0, 0];
+                let mut watch = Interrupter::new(self.interrupts);
+                let (images, budget) = (self.images, self.budget);
+                let mut run =
+                    || checked.run_watched(machine, images, entry, args, budget, &mut watch);
+                match times {
+                    Some(times) => Times::note(times, program, run),
+                    None => run(),
+                }
+            }
         };
         let retval = scene.site().map_or(0, |site| site.retval);
         scene.collect(outcome);
@@ -394,17 +468,27 @@ impl<'a> Stage<'a> {
         event: &Event,
     ) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let turn = Turn {
-            program,
-            cookie: 0,
-            guard: Guard::None,
-            session: None,
-            retval: 0,
-            is_marker: event.kind() == EventKind::Usdt,
-        };
+        let turn = Turn::alone(program, event);
         let (r0, _) = self.run_on(machine, checked, &turn, event, &mut outcome)?;
         outcome.passed = low32(r0) != 0;
         Ok(outcome)
+    }
+}
+
+/// Puts the lists of hooks behind one another, and each into the order in which it runs.
+fn sort(hits: &mut Hits) {
+    if hits.len() < 2 {
+        return;
+    }
+    // Stable: the others of a list stay in the order of attachment.
+    hits.sort_by_key(|hit| (hit.hook, hit.attach_type.map(AttachType::number)));
+    for list in hits.chunk_by_mut(|one, other| one.hook == other.hook) {
+        if list
+            .first()
+            .is_some_and(|hit| hit.hook.rule().order == Order::Last)
+        {
+            list.reverse();
+        }
     }
 }
 
@@ -433,6 +517,7 @@ impl Troupe {
             interrupts: &self.interrupts,
             engine: self.engine,
             budget: self.budget,
+            times: None,
         }
     }
 }

@@ -303,13 +303,13 @@ impl Entry<'_, '_> {
                 _ if needs_call(field) => {}
                 Place::Register(reg) => {
                     let reg = self.readable(reg, other);
-                    for (from, size) in pieces(0, bytes) {
+                    for (from, size) in pieces(0, 8, bytes) {
                         debug_assert_eq!(from, 0, "a register has one piece");
                         self.block.store(size, at, off, reg);
                     }
                 }
                 Place::Constant(imm) => {
-                    for (_, size) in pieces(0, bytes) {
+                    for (_, size) in pieces(0, 8, bytes) {
                         self.block.store(size, at, off, imm);
                     }
                 }
@@ -321,12 +321,17 @@ impl Entry<'_, '_> {
                     self.block.store(Size::B, at, off, 0);
                     self.block.bind(found);
                 }
-                Place::Memory { pointer, frame, .. } => {
+                Place::Memory {
+                    pointer,
+                    frame,
+                    align,
+                    ..
+                } => {
                     let (base, from) = match frame {
                         Some(from) => (Reg::FP, from),
                         None => (self.readable(pointer, third.unwrap_or(pointer)), 0),
                     };
-                    for (piece, size) in pieces(from, bytes) {
+                    for (piece, size) in pieces(from, align, bytes) {
                         self.block.load(size, other, base, from + piece);
                         self.block.store(size, at, off + piece, other);
                     }
@@ -406,16 +411,19 @@ impl Entry<'_, '_> {
     }
 }
 
-/// Memory of so many bytes in pieces that may be loaded, each no larger than what its place
-/// on the stack is aligned to: a pointer that was spilled there has to be loaded whole.
-pub(super) fn pieces(from: i16, bytes: u32) -> impl Iterator<Item = (i16, Size)> {
+/// Memory of so many bytes, `from` bytes behind what is a multiple of `align`, in pieces each
+/// of which is aligned: the stack takes no others, and a pointer that was spilled there has
+/// to be loaded whole.
+pub(super) fn pieces(from: i16, align: u8, bytes: u32) -> impl Iterator<Item = (i16, Size)> {
     let mut done = 0u32;
     std::iter::from_fn(move || {
         let left = bytes.checked_sub(done).filter(|left| *left > 0)?;
         let at = i16::try_from(done).ok()?;
         let place = from.wrapping_add(at).cast_unsigned();
         let fits = |size: &Size| {
-            u32::from(size.bytes()) <= left && place.is_multiple_of(size.bytes().into())
+            u32::from(size.bytes()) <= left
+                && size.bytes() <= align
+                && place.is_multiple_of(size.bytes().into())
         };
         let size = [Size::Dw, Size::W, Size::H]
             .into_iter()
@@ -436,15 +444,16 @@ mod tests {
 
     #[test]
     fn memory_is_copied_in_aligned_pieces() {
-        let of = |from, bytes| {
-            let list: Vec<_> = pieces(from, bytes)
+        let of = |from, align, bytes| {
+            let list: Vec<_> = pieces(from, align, bytes)
                 .map(|(at, size)| (at, size.bytes()))
                 .collect();
             list
         };
-        assert_eq!(of(-16, 16), [(0, 8), (8, 8)]);
-        assert_eq!(of(-12, 11), [(0, 4), (4, 4), (8, 2), (10, 1)]);
-        assert_eq!(of(-13, 6), [(0, 1), (1, 4), (5, 1)]);
-        assert_eq!(of(0, 0), []);
+        assert_eq!(of(-16, 8, 16), [(0, 8), (8, 8)]);
+        assert_eq!(of(-12, 8, 11), [(0, 4), (4, 4), (8, 2), (10, 1)]);
+        assert_eq!(of(-13, 8, 6), [(0, 1), (1, 4), (5, 1)]);
+        assert_eq!(of(0, 2, 5), [(0, 2), (2, 2), (4, 1)]);
+        assert_eq!(of(0, 8, 0), []);
     }
 }

@@ -1,6 +1,6 @@
 //! Finding the sites: what each instruction takes from outside and gives to it.
 
-use super::calls::{self, Class, Extent, Returns, Role, Signature};
+use super::calls::{self, Callee, Class, Extent, Returns, Role, Signature};
 use super::dataflow::{Kind, Owner, State};
 use super::error::Reason;
 use super::liveness::Liveness;
@@ -196,7 +196,7 @@ impl Finder<'_> {
     }
 
     fn call(&mut self, at: &At<'_>, target: CallTarget) -> Result<(), Reason> {
-        let Some(signature) = calls::signature(self.program, target)? else {
+        let Callee::Outside(signature) = calls::callee(self.program, target)? else {
             return Ok(());
         };
         self.check_callback(at, &signature)?;
@@ -290,6 +290,7 @@ impl Finder<'_> {
             place: Place::Memory {
                 pointer: reg,
                 frame: None,
+                align: 8,
                 plain: true,
             },
             length: fixed(size)?,
@@ -322,22 +323,22 @@ impl Finder<'_> {
         reg: Reg,
         extent: Extent,
     ) -> Result<Option<(Place, Length)>, Reason> {
-        let (frame, plain) = match at.before.reg(reg) {
+        let (frame, align, plain) = match at.before.reg(reg) {
             Kind::Scalar(Some(0)) => return Ok(None),
             Kind::Frame {
                 owner: Owner::Own,
                 off: Some(off),
-            } => (Some(off), true),
-            // The stack is read in aligned pieces only, and nobody knows what this is
-            // aligned to.
-            Kind::Frame { .. } => (None, false),
-            Kind::Record { .. } | Kind::Private | Kind::Own | Kind::Constant => (None, true),
+            } => (Some(off), 8, true),
+            Kind::Frame { off, .. } => (None, off.map_or(1, alignment), true),
+            Kind::Record { .. } | Kind::Constant => (None, 8, true),
+            // A stack may be what it points to.
+            Kind::Own | Kind::Private => (None, 1, true),
             Kind::Value(map) => {
                 let map = map.definition(self.program);
-                (None, map.is_some_and(|map| map.special.is_empty()))
+                (None, 8, map.is_some_and(|map| map.special.is_empty()))
             }
             Kind::Arena => return Err(ARENA),
-            _ => (None, false),
+            _ => (None, 1, false),
         };
         let length = match at.before.extent(self.program, signature, reg, extent) {
             Some(0) => return Ok(None),
@@ -353,6 +354,7 @@ impl Finder<'_> {
         let place = Place::Memory {
             pointer: reg,
             frame,
+            align,
             plain,
         };
         Ok(Some((place, length)))
@@ -434,6 +436,16 @@ fn result(signature: &Signature) -> Option<Field> {
         place,
         length: Length::Fixed(bytes),
     })
+}
+
+/// What an offset is a multiple of, up to 8.
+const fn alignment(off: i16) -> u8 {
+    match off.trailing_zeros() {
+        0 => 1,
+        1 => 2,
+        2 => 4,
+        _ => 8,
+    }
 }
 
 fn output(what: What, place: Place, size: Size) -> Field {

@@ -17,7 +17,10 @@ impl Frame {
     /// The frame of a function that uses so many bytes.
     pub(super) const fn new(used: u16) -> Self {
         Self {
-            used: used.next_multiple_of(8),
+            used: match used.checked_next_multiple_of(8) {
+                Some(used) => used,
+                None => u16::MAX,
+            },
             added: 0,
         }
     }

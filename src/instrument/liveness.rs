@@ -4,7 +4,7 @@
 //! depends (`verifier::liveness`), this one knows how many arguments the program's own
 //! functions read.
 
-use super::calls;
+use super::calls::{self, Callee};
 use crate::isa::{BlockId, CallTarget, Cfg, Code, Insn, Reg, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
@@ -94,8 +94,8 @@ impl Liveness {
 /// What an instruction reads, whatever the program's functions do.
 fn fixed_reads(program: &Program, insn: Option<Insn>) -> RegSet {
     match insn {
-        Some(Insn::Call(target)) => match calls::signature(program, target) {
-            Ok(Some(signature)) => {
+        Some(Insn::Call(target)) => match calls::callee(program, target) {
+            Ok(Callee::Outside(signature)) => {
                 let count = u8::try_from(signature.roles.len()).unwrap_or(u8::MAX);
                 RegSet::arguments(count)
             }

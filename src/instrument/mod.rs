@@ -19,14 +19,20 @@
 //! | file | its one job |
 //! |---|---|
 //! | `plan` | the analysis of a program, from which both forms are made |
-//! | `site` | what is logged where |
-//! | `firing`, `entries` | the bytes of a firing and of its log |
-//! | `maps` | the maps that recording adds, and what lies where in them |
-//! | `replay_maps` | the same of those that replaying adds |
+//! | `dataflow`, `liveness` | what registers and stack slots hold, which of them are needed |
+//! | `calls` | what helpers and kernel functions take and give, for both forms |
+//! | `site`, `find` | what is logged where |
+//! | `unwritten`, `clear` | memory that both forms set to zero |
+//! | `patch`, `frame` | inserting code, and room for it on the stack |
+//! | `emit` | the code of an entry, for both forms |
+//! | `record`, `context` | the recorded form |
 //! | `replay`, `tape` | the replay form, and how it takes what the tape has |
+//! | `maps`, `replay_maps` | the maps that either adds, and what lies where in them |
+//! | `firing`, `entries` | the bytes of a firing and of its log |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
+mod clear;
 mod context;
 mod dataflow;
 mod emit;
@@ -44,6 +50,7 @@ mod replay;
 mod replay_maps;
 mod site;
 mod tape;
+mod unwritten;
 
 pub use entries::{Entries, Entry};
 pub use error::{Damage, Damaged, Reason, Unrecordable};
@@ -53,3 +60,6 @@ pub use plan::Plan;
 pub use replay::ReplayForm;
 pub use replay_maps::ReplayMaps;
 pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What};
+
+#[cfg(test)]
+mod tests;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::context::check_type;
-use super::dataflow::{Dataflow, Kind, Owner};
+use super::dataflow::{Bytes, Dataflow, Kind, Owner};
 use super::entries::Entries;
 use super::error::{Reason, Unrecordable};
 use super::find::{Clear, Finder, Found};
 use super::frame::Frame;
 use super::liveness::Liveness;
-use super::maps::{RecordMaps, RecordOptions};
-use super::record;
 use super::site::{Moment, Site};
+use super::unwritten::Unwritten;
 use crate::isa::{Cfg, Code, RegSet};
 use crate::program::Program;
 use crate::util::Pc;
@@ -46,6 +45,8 @@ pub(super) struct Function {
     pub(super) reads: RegSet,
     /// Bytes of stack that it uses itself.
     pub(super) stack: u16,
+    /// Those of them that it may read before it has written them.
+    pub(super) unwritten: Bytes,
 }
 
 /// How a function is entered.
@@ -87,9 +88,11 @@ impl Plan {
             found: Found::default(),
         };
         let mut stack = Stack::default();
+        let mut unwritten = Unwritten::default();
         flow.visit(|pc, insn, before, after| {
             let function = cfg.subprogram_at(pc).unwrap_or(0);
             stack.see(function, insn, before, after);
+            unwritten.see(program, function, insn, before);
             finder
                 .see(pc, insn, before, after)
                 .map_err(|reason| unrecordable(Some(pc), reason))
@@ -98,7 +101,7 @@ impl Plan {
         if found.sites.len() > usize::from(u16::MAX) {
             return Err(whole(Reason::Sites(found.sites.len())));
         }
-        let functions = functions(program, &cfg, &flow, &liveness, &stack);
+        let functions = functions(program, &cfg, &flow, &liveness, &stack, &unwritten);
         Ok(Self {
             program: program.clone(),
             sites: found.sites,
@@ -119,23 +122,6 @@ impl Plan {
     #[must_use]
     pub const fn program(&self) -> &Program {
         &self.program
-    }
-
-    /// The recorded form: does the same, for those that it is to be recorded for, and
-    /// leaves a [`Firing`](super::Firing) in the ring buffer.
-    ///
-    /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added.
-    pub fn record(
-        &self,
-        added: &RecordMaps,
-        options: &RecordOptions,
-    ) -> Result<Program, Unrecordable> {
-        record::form(self, added, options).map_err(|(pc, reason)| Unrecordable {
-            program: self.program.name.clone(),
-            pc,
-            reason,
-        })
     }
 
     /// The entries of a firing's log.
@@ -216,6 +202,7 @@ fn functions(
     flow: &Dataflow<'_>,
     liveness: &Liveness,
     stack: &Stack,
+    unwritten: &Unwritten,
 ) -> Vec<Function> {
     let reached = (0..)
         .zip(cfg.subprograms())
@@ -238,8 +225,15 @@ fn functions(
                 called,
                 arguments: reads.minus(reads.minus(entry.defined())),
                 reads,
+                unwritten: unwritten.of(number).minus(beyond(stack.of(number))),
                 stack: stack.of(number),
             })
         });
     reached.collect()
+}
+
+/// What lies below the stack that a function uses.
+fn beyond(stack: u16) -> Bytes {
+    let used = i16::try_from(stack).map_or(i16::MIN, |used| -used);
+    Bytes::of(i16::MIN, None).minus(Bytes::of(used, None))
 }

@@ -5,37 +5,54 @@
 //! | the program's entry | is it a target? a sequence number, a buffer that nobody uses, the firing's header, the context |
 //! | each function's entry | where the buffer is: from the caller in a register that nobody else uses, or by the same look-ups |
 //! | each site | the entry of the log |
-//! | after a record is reserved | zeros |
+//! | where memory was that nobody wrote | zeros (`clear`) |
 //! | the program's exit | the return value, the firing into the ring buffer, the buffer is free |
 //!
 //! A buffer is taken by raising the CPU's depth; the word `BUSY` in it is a second lock,
 //! for programs that can be preempted, whose firings need not end in the order in which
 //! they began: one that finds its buffer in use is skipped and counted.
 
+use super::clear;
 use super::context::{self, Context};
 use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
-use super::error::Reason;
+use super::error::{Reason, Unrecordable};
 use super::firing::{FiringFlags, offset};
 use super::frame::Frame;
 use super::maps::{RecordMaps, RecordOptions, scratch, state};
-use super::patch::{Block, Patch};
+use super::patch::{Block, Label, Patch};
 use super::plan::{Called, Function, Plan};
 use super::site::{Moment, Site};
 use crate::isa::{AluOp, AtomicOp, Insn, JumpOp, Reg, RegSet, Size, Width};
 use crate::program::Program;
 use crate::spec::helpers::id;
+use crate::spec::{ProgFlags, ProgType};
 use crate::util::{MapId, Pc};
 use crate::verifier;
 
 /// What can't be done, and where.
 type Failed = (Option<Pc>, Reason);
 
+impl Plan {
+    /// The recorded form: does the same, for those that it is to be recorded for, and
+    /// leaves a [`Firing`](super::Firing) in the ring buffer.
+    ///
+    /// # Errors
+    /// [`Unrecordable`] when there is no room for what has to be added.
+    pub fn record(
+        &self,
+        added: &RecordMaps,
+        options: &RecordOptions,
+    ) -> Result<Program, Unrecordable> {
+        form(self, added, options).map_err(|(pc, reason)| Unrecordable {
+            program: self.program.name.clone(),
+            pc,
+            reason,
+        })
+    }
+}
+
 /// Makes the recorded form.
-pub(super) fn form(
-    plan: &Plan,
-    added: &RecordMaps,
-    options: &RecordOptions,
-) -> Result<Program, Failed> {
+fn form(plan: &Plan, added: &RecordMaps, options: &RecordOptions) -> Result<Program, Failed> {
     let context = Context::new(&plan.program, plan.context, options.context_len);
     let start = scratch::log_start(context.len);
     if start + scratch::LOG > scratch::SIZE {
@@ -61,7 +78,7 @@ pub(super) fn form(
     };
     form.functions()?;
     form.sites()?;
-    form.clears();
+    clear::insert(plan, &mut form.patch);
     for (frame, function) in form.frames.iter().zip(&plan.functions) {
         frame
             .check(&function.name)
@@ -248,28 +265,22 @@ impl Form<'_> {
 
     /// The entry of a function that nobody can tell where the buffer is.
     fn find_buffer(&mut self, number: usize, function: &Function) {
-        let (state, scratch) = (self.added.state, self.added.scratch);
         let lost = self.patch.label();
         let frame = self.frame(number);
         let slot = frame.slot(0);
         let mut slots = Slots::from(frame, FIRST);
         let mut entry = Block::default();
-        let saved: Saved = function
-            .arguments
-            .iter()
-            .map(|reg| (reg, slots.take()))
-            .collect();
+        let arguments = function.arguments.iter();
+        let saved: Saved = arguments.map(|reg| (reg, slots.take())).collect();
+        let task = slots.take();
         for (reg, slot) in &saved {
             entry.store(Size::Dw, Reg::FP, *slot, *reg);
         }
-        entry.store(Size::W, Reg::FP, slot, 0);
-        look_up(&mut entry, state, slot);
-        entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
-        entry.load(Size::Dw, Reg::R1, Reg::R0, short(state::DEPTH));
-        entry.alu(AluOp::Add, Reg::R1, -1);
-        entry.store(Size::W, Reg::FP, slot, Reg::R1);
-        look_up(&mut entry, scratch, slot);
-        entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
+        if may_be_preempted(&self.plan.program) {
+            self.find_own(&mut entry, slot, task, lost);
+        } else {
+            self.find_last(&mut entry, slot, lost);
+        }
         entry.store(Size::Dw, Reg::FP, slot, Reg::R0);
         for (reg, slot) in &saved {
             entry.load(Size::Dw, *reg, Reg::FP, *slot);
@@ -281,6 +292,39 @@ impl Form<'_> {
         end.mov(Reg::R0, 0);
         end.push(Insn::Exit);
         self.patch.end(function.start, end);
+    }
+
+    /// The buffer that was taken last on this CPU: `r0`.
+    fn find_last(&self, entry: &mut Block, slot: i16, lost: Label) {
+        entry.store(Size::W, Reg::FP, slot, 0);
+        look_up(entry, self.added.state, slot);
+        entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
+        entry.load(Size::Dw, Reg::R1, Reg::R0, short(state::DEPTH));
+        entry.alu(AluOp::Add, Reg::R1, -1);
+        entry.store(Size::W, Reg::FP, slot, Reg::R1);
+        look_up(entry, self.added.scratch, slot);
+        entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
+    }
+
+    /// The buffer that this thread took last, when others may have taken some since: `r0`.
+    fn find_own(&mut self, entry: &mut Block, slot: i16, task: i16, lost: Label) {
+        let found = self.patch.label();
+        entry.call(id::get_current_pid_tgid);
+        entry.store(Size::Dw, Reg::FP, task, Reg::R0);
+        for depth in (0..scratch::DEPTHS).rev() {
+            let other = self.patch.label();
+            entry.store(Size::W, Reg::FP, slot, imm(depth));
+            look_up(entry, self.added.scratch, slot);
+            entry.jump_if(JumpOp::Eq, Reg::R0, 0, lost);
+            entry.load(Size::Dw, Reg::R1, Reg::R0, short(scratch::BUSY));
+            entry.jump_if(JumpOp::Eq, Reg::R1, 0, other);
+            entry.load(Size::Dw, Reg::R1, Reg::R0, header(offset::PID_TGID));
+            entry.load(Size::Dw, Reg::R2, Reg::FP, task);
+            entry.jump_if(JumpOp::Eq, Reg::R1, Reg::R2, found);
+            entry.bind(other);
+        }
+        entry.jump(lost);
+        entry.bind(found);
     }
 
     /// The entries of the log.
@@ -324,20 +368,12 @@ impl Form<'_> {
         }
         Ok(())
     }
+}
 
-    /// Records that are zero when they are reserved.
-    fn clears(&mut self) {
-        for clear in &self.plan.clears {
-            let null = self.patch.label();
-            let mut block = Block::default();
-            block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
-            for (at, size) in emit::pieces(0, clear.size) {
-                block.store(size, Reg::R0, at, 0);
-            }
-            block.bind(null);
-            self.patch.after(clear.pc, block);
-        }
-    }
+/// Whether another thread can run the program on the same CPU meanwhile: uprobes, and what
+/// may sleep. All others run with preemption off, or are kept from one another.
+fn may_be_preempted(program: &Program) -> bool {
+    program.prog_type == ProgType::Kprobe || program.flags.contains(ProgFlags::SLEEPABLE)
 }
 
 /// A flag of `bpf_ringbuf_output` (`BPF_RB_NO_WAKEUP`): who reads, polls.

@@ -12,7 +12,8 @@
 //! becomes one that any verifier judges: it runs as a raw tracepoint, whose context is
 //! numbers, too.
 
-use super::calls::{self, Class};
+use super::calls::{self, Callee, Class};
+use super::clear;
 use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
@@ -23,7 +24,7 @@ use super::plan::Plan;
 use super::replay_maps::ReplayMaps;
 use super::site::{Moment, Site, Source};
 use super::tape::Taker;
-use crate::isa::{Insn, JumpOp, Reg};
+use crate::isa::Insn;
 use crate::program::Program;
 use crate::spec::{ProgFlags, ProgType};
 use crate::util::Pc;
@@ -104,7 +105,7 @@ fn form(plan: &Plan, added: &ReplayMaps) -> Result<ReplayForm, Failed> {
     };
     form.sites()?;
     form.silent_calls().map_err(|reason| (None, reason))?;
-    form.clears();
+    clear::insert(plan, &mut form.patch);
     for (frame, function) in form.frames.iter().zip(&plan.functions) {
         let checked = frame.check(&function.name);
         checked.map_err(|reason| (Some(function.start), reason))?;
@@ -225,26 +226,13 @@ impl Form<'_> {
             let Ok(Insn::Call(target)) = insn else {
                 continue;
             };
-            let signature = calls::signature(&self.plan.program, target)?;
-            let class = signature.map(|signature| signature.class);
-            if matches!(class, Some(Class::World | Class::Effect)) {
+            let Callee::Outside(signature) = calls::callee(&self.plan.program, target)? else {
+                continue;
+            };
+            if matches!(signature.class, Class::World | Class::Effect) {
                 self.patch.instead(pc, Block::default());
             }
         }
         Ok(())
-    }
-
-    /// Records that are zero when they are reserved, as in the recorded form.
-    fn clears(&mut self) {
-        for clear in &self.plan.clears {
-            let null = self.patch.label();
-            let mut block = Block::default();
-            block.jump_if(JumpOp::Eq, Reg::R0, 0, null);
-            for (at, size) in emit::pieces(0, clear.size) {
-                block.store(size, Reg::R0, at, 0);
-            }
-            block.bind(null);
-            self.patch.after(clear.pc, block);
-        }
     }
 }

@@ -110,6 +110,9 @@ pub enum Place {
         /// Its distance from the own frame pointer, if that is what it is: then it need
         /// not be saved over a call.
         frame: Option<i16>,
+        /// What it is a multiple of, where it may point to a stack, which is accessed in
+        /// aligned pieces only: 1, 2, 4 or 8.
+        align: u8,
         /// Whether it may be loaded and stored word by word. If not, only helpers
         /// (`bpf_probe_read_kernel`) take the pointer.
         plain: bool,

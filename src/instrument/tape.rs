@@ -264,8 +264,15 @@ impl Taker<'_, '_> {
         self.find(taken, hands.entry, hands.other);
         let line = &mut taken.line;
         for (field, at) in fields {
-            let (Place::Memory { pointer, frame, .. }, Length::Fixed(bytes)) =
-                (field.place, field.length)
+            let (
+                Place::Memory {
+                    pointer,
+                    frame,
+                    align,
+                    ..
+                },
+                Length::Fixed(bytes),
+            ) = (field.place, field.length)
             else {
                 continue;
             };
@@ -277,7 +284,7 @@ impl Taker<'_, '_> {
                 }
                 _ => (pointer, 0),
             };
-            for (piece, size) in pieces(start, bytes) {
+            for (piece, size) in pieces(start, align, bytes) {
                 let too_far = Reason::TooLarge(bytes);
                 let from = at.checked_add(piece).ok_or(too_far)?;
                 line.load(size, hands.other, hands.entry, from);

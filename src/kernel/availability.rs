@@ -149,7 +149,15 @@ impl Availability {
 }
 
 impl Privilege {
-    fn of_this_process() -> Self {
+    /// Whether nothing is missing that the kernel could ask for. It may still refuse: in a
+    /// container the rights are those of another world.
+    pub(super) fn is_complete(&self) -> bool {
+        Capability::ALL
+            .iter()
+            .all(|capability| self.capabilities.contains(capability))
+    }
+
+    pub(super) fn of_this_process() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self::parse(&status)
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use super::availability::Privilege;
 use super::error::{Command, KernelError, NoVerdict, NoVerdictKind};
 use super::loaded_program::LoadedProgram;
 use super::log::{text, verdict};
@@ -11,7 +12,7 @@ use super::sys::{ProgFd, ProgRequest};
 use super::target::{Absent, translate};
 use crate::btf::Record;
 use crate::program::Program;
-use crate::spec::{AttachType, ProgType};
+use crate::spec::AttachType;
 use crate::util::Errno;
 use crate::verifier::{LogLevel, Verdict};
 
@@ -106,9 +107,15 @@ pub fn load(
     };
     let (result, log) = load_logged(&request);
     let verdict = verdict(result.as_ref().err().copied(), log);
-    if let Some(kind) = no_verdict(program.prog_type, &verdict) {
-        let errno = verdict.errno.unwrap_or(Errno::EINVAL);
-        let error = failed(errno);
+    if let Some(kind) = no_verdict(program, &verdict) {
+        let mut error = failed(verdict.errno.unwrap_or(Errno::EINVAL));
+        if kind == NoVerdictKind::Feature && error.errno == Errno::EPERM {
+            error.log = format!(
+                "programs of type {} are refused like this to root, too, before the verifier \
+                 sees them: the kernel was built without them, or a policy forbids them",
+                kind_of(program)
+            );
+        }
         return Err(NoVerdict { kind, error });
     }
     let program = result
@@ -140,15 +147,26 @@ fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
 /// statistics at the end of everything that it judges, so without them the system
 /// call refused, which it does for missing rights and memory and for what it doesn't
 /// know, but also for what no kernel takes.
-fn no_verdict(prog_type: ProgType, verdict: &Verdict) -> Option<NoVerdictKind> {
+fn no_verdict(program: &Program, verdict: &Verdict) -> Option<NoVerdictKind> {
     let errno = verdict.errno?;
     match (errno, &verdict.statistics) {
         (Errno::ENOMEM, _) => Some(NoVerdictKind::Memory),
         (_, Some(_)) => None,
-        (Errno::EPERM, None) => Some(NoVerdictKind::Permission),
+        (Errno::EPERM, None) => Some(match Privilege::of_this_process().is_complete() {
+            true => NoVerdictKind::Feature,
+            false => NoVerdictKind::Permission,
+        }),
         (_, None) => {
-            matches!(probe(prog_type), Probe::Refused(_)).then_some(NoVerdictKind::Feature)
+            matches!(probe(program.prog_type), Probe::Refused(_)).then_some(NoVerdictKind::Feature)
         }
+    }
+}
+
+/// The types that decide whether a kernel takes a program.
+fn kind_of(program: &Program) -> String {
+    match program.expected_attach_type {
+        Some(attach_type) => format!("{} for {attach_type}", program.prog_type),
+        None => program.prog_type.to_string(),
     }
 }
 
@@ -165,6 +183,7 @@ fn records<R: Record>(records: &[R]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::btf::FuncInfo;
+    use crate::spec::ProgType;
     use crate::util::TypeId;
 
     fn said(errno: Errno, log: &str) -> Verdict {
@@ -173,9 +192,14 @@ mod tests {
 
     #[test]
     fn what_the_verifier_saw_is_a_verdict() {
-        let kind = |errno, log| no_verdict(ProgType::Xdp, &said(errno, log));
+        let program = Program::new("p", ProgType::Xdp, Vec::new());
+        let kind = |errno, log| no_verdict(&program, &said(errno, log));
         let statistics = "processed 1 insns (limit 1000000) ";
-        assert_eq!(kind(Errno::EPERM, ""), Some(NoVerdictKind::Permission));
+        let refused = match Privilege::of_this_process().is_complete() {
+            true => NoVerdictKind::Feature,
+            false => NoVerdictKind::Permission,
+        };
+        assert_eq!(kind(Errno::EPERM, ""), Some(refused));
         assert_eq!(kind(Errno::EPERM, statistics), None);
         assert_eq!(kind(Errno::ENOMEM, statistics), Some(NoVerdictKind::Memory));
         assert_eq!(kind(Errno::EACCES, statistics), None);

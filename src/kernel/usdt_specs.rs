@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::sys::MapFd;
 use crate::util::Errno;
 
-/// The map's name in objects.
-pub(super) const MAP: &str = "__bpf_usdt_specs";
+/// Name in objects of the map that says how to find the arguments of markers (USDT):
+/// attaching to one fills it.
+pub const MAP: &str = "__bpf_usdt_specs";
 
 /// The elements of an object's map.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub struct OverheadRow {
     /// Nanoseconds for an event: what a write takes more than with nothing attached; on an
     /// engine of ours, what a run takes.
     pub ns_per_event: Option<f64>,
-    /// Half of the events' times lie so near to it, in nanoseconds.
+    /// The median distance of the turns from it, in nanoseconds.
     pub spread: Option<f64>,
     /// As a multiple of what the empty program takes.
     pub ratio: Option<f64>,
@@ -193,7 +193,7 @@ fn rounded(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
 }
 
-/// Half of the distance between the quartiles.
+/// The median distance from the median: of the turns half lie so near to it.
 fn spread(numbers: &[f64]) -> f64 {
     let middle = median(numbers.to_vec());
     let away = numbers.iter().map(|number| (number - middle).abs());

@@ -155,7 +155,8 @@ pub struct EventTally {
     pub event: String,
     /// How often it fired.
     pub fired: u64,
-    /// How many were passed on: all programs returned something other than 0.
+    /// How many were passed on: 1 and all that the programs returned, ANDed bitwise, is not
+    /// 0.
     pub passed: u64,
     /// How many were dropped.
     pub dropped: u64,

@@ -152,12 +152,13 @@ fn a_perf_buffer_is_read_and_gives_its_slots_back() {
         assert_eq!((count, seen), (50, numbers.collect()));
     }
     assert_eq!(buffer.lost(), 0);
-    // 8192 bytes hold some 250 records of 32 bytes.
-    (0..1000).for_each(|number| fire(number, 1));
+    // 8192 bytes a CPU hold some 340 records of 24 bytes; the thread may move meanwhile.
+    let fired = 10_000;
+    (0..fired).for_each(|number| fire(number, 1));
     let mut kept = 0;
     buffer.drain(|_, _| kept += 1);
-    assert!((200..=512).contains(&kept), "{kept}");
-    assert_eq!(buffer.lost(), 1000 - kept);
+    assert!(kept >= 300, "{kept}");
+    assert_eq!(buffer.lost(), u64::from(fired) - kept);
     drop(buffer);
     fire(1, 1);
     let mut again = PerfBuffer::open(&map, 1).unwrap();

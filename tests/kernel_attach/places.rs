@@ -1,16 +1,16 @@
 //! The kinds of places in the kernel: what programs see there, and what is said of those
 //! that this kernel does not have.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bpflab::Object;
 use bpflab::btf::{Btf, Kind};
 use bpflab::kernel::attach::{AttachError, AttachPoint, Way, attach};
 use bpflab::kernel::perf::{EventSource, Hardware, Sampling, Software};
-use bpflab::kernel::{LoadedMaps, RunStatistics};
+use bpflab::kernel::{Kernel, LoadOptions, LoadedMaps, NoVerdictKind, TestRun, load};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{AttachType, MapType, ProgType};
-use bpflab::util::MapId;
+use bpflab::util::{Errno, MapId};
 
 use super::rig::{attached, fire, is_there, loaded, point, program, returning};
 
@@ -197,7 +197,7 @@ fn hardware_counters_are_there_or_not_available() {
     assert!(matches!(zero, AttachError::Option { .. }), "{zero}");
 }
 
-/// What this kernel lacks is told with the reason, before or by the load.
+/// What this kernel lacks is told with the reason, before the load and by it.
 #[test]
 fn what_is_not_there_is_said() {
     if !is_there() {
@@ -254,6 +254,10 @@ fn what_is_not_there_is_said() {
                 let text = error.to_string();
                 assert!(text.starts_with(&format!("{section}/{name}: not available here: ")));
                 assert!(text.contains("while others are loaded"), "{text}");
+                let maps = LoadedMaps::create(&[], None).unwrap();
+                let none = load(&traced, &maps, &LoadOptions::default()).unwrap_err();
+                assert_eq!(none.kind, NoVerdictKind::Feature, "{none}");
+                assert!(none.to_string().contains("a policy forbids them"), "{none}");
             }
         }
     }
@@ -280,41 +284,71 @@ fn a_place_that_is_not_there_is_no_missing_feature() {
     assert!(matches!(error, AttachError::Option { .. }), "{error}");
 }
 
-/// Prints once, in this thread.
-fn printing(name: &str, prog_type: ProgType) -> Arc<Program> {
-    let body = "r1 = 0x0a6f6c6c6568 ll
-         *(u64 *)(r10 - 8) = r1
-         r1 = r10
-         r1 += -8
-         r2 = 7
-         call bpf_trace_printk
-         r0 = 1";
-    program(name, prog_type, &[], body)
-}
-
-/// A raw tracepoint's program that hits its own tracepoint is skipped there, and counted.
+/// A program that may write to a tracepoint's argument: what a test run ends with. It does
+/// so for this thread's runs only.
 #[test]
-fn a_program_inside_itself_is_skipped_and_counted() {
+fn a_writable_tracepoint_is_written_to() {
     if !is_there() {
         return;
     }
-    let outer = attached(&printing("outer", ProgType::Tracepoint), &point()).unwrap();
-    let again = printing("again", ProgType::RawTracepoint);
-    let again = attached(&again, &AttachPoint::raw_tracepoint("bpf_trace_printk")).unwrap();
-    let counted = RunStatistics::enable().unwrap();
-    (0..10).for_each(|uid| fire(uid, 1));
-    assert_eq!(
-        (again.missed().unwrap(), again.run_count().unwrap()),
-        (10, 10)
+    let body = "r1 = *(u64 *)(r6 + 0)
+         *(u32 *)(r1 + 0) = -7
+         r0 = 0";
+    let writer = program("writer", ProgType::RawTracepointWritable, &[], body);
+    let run = Program::new(
+        "run",
+        ProgType::SocketFilter,
+        bpflab::isa::assemble("r0 = 0\nexit").unwrap(),
     );
+    let maps = LoadedMaps::create(&[], None).unwrap();
+    let run = loaded(&run, &maps);
+    let packet = TestRun::packet(&[0; 64]);
+    let point = AttachPoint::raw_tracepoint("bpf_test_finish");
+    let attachment = match attached(&writer, &point) {
+        Ok(attachment) => attachment,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+    };
+    assert_eq!(run.test_run(&packet).unwrap_err().errno, Errno::E2BIG);
+    drop(attachment);
+    assert_eq!(run.test_run(&packet).unwrap().retval, 0);
+}
+
+/// As a person writes it in a test: an object's programs, attached, and what came of it.
+#[test]
+fn an_object_runs_in_the_kernel() {
+    let kernel = match Kernel::available() {
+        Ok(kernel) => kernel,
+        Err(missing) => {
+            eprintln!("skipped: {missing}");
+            return;
+        }
+    };
+    assert!(kernel.offers().usable());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/bpf/lo_filter.bpf.o");
+    let object = Object::open(path).unwrap();
+    let programs: Vec<_> = object.programs().map(Result::unwrap).collect();
+    let mut running = kernel.attach(&programs).unwrap();
+    assert_eq!(running.programs()[0].name(), "only_lo");
+    assert_eq!(running.missed(), Ok(0));
+    assert!(running.map("none").is_none());
     assert_eq!(
-        (outer.missed().unwrap(), outer.run_count().unwrap()),
-        (0, 10)
+        running.lookup("none", &[]).unwrap_err().errno,
+        Errno::ENOENT
     );
-    drop(counted);
-    fire(1, 1);
-    assert_eq!(
-        (again.missed().unwrap(), again.run_count().unwrap()),
-        (11, 10)
-    );
+    running.detach();
+    assert!(running.attachments().is_empty());
+
+    let mut network = Program::clone(&programs[0]);
+    network.section = "xdp".to_owned();
+    network.prog_type = ProgType::Xdp;
+    let error = kernel.attach(&[network]).unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    let mut wrong = Program::clone(&programs[0]);
+    wrong.insns = bpflab::isa::assemble("r0 = r5\nexit").unwrap();
+    (wrong.btf, wrong.func_info, wrong.lines) = (None, Vec::new(), Vec::new());
+    let error = kernel.attach(&[wrong]).unwrap_err();
+    assert!(error.to_string().contains("R5 !read_ok"), "{error}");
 }

@@ -59,7 +59,12 @@ impl Drop for Server {
 fn example(name: &str, server: &Server, each: bool) -> (Object, LoadedMaps, Vec<Attachment>) {
     let path = format!("{}/examples/bpf/{name}.bpf.o", env!("CARGO_MANIFEST_DIR"));
     let object = Object::open(path).unwrap();
-    let programs: Vec<Program> = object.programs().map(Result::unwrap).collect();
+    let mut programs: Vec<Program> = object.programs().map(Result::unwrap).collect();
+    if each {
+        for program in &mut programs {
+            program.expected_attach_type = None;
+        }
+    }
     let first = &programs[0];
     let maps = LoadedMaps::create(&first.maps, first.btf.as_ref()).unwrap();
     let attachments = programs

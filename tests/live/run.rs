@@ -22,11 +22,9 @@ pub fn example(name: &str) -> Object {
 
 /// What was recorded, and what the engines made of it.
 pub struct Compared {
-    pub name: String,
-    pub bytes: Vec<u8>,
-    pub summary: Summary,
-    pub reports: Vec<Report>,
-    pub replay: Replay,
+    name: String,
+    summary: Summary,
+    reports: Vec<Report>,
 }
 
 /// Records an object's programs while a command runs. None where this machine can't, which
@@ -42,7 +40,7 @@ pub fn record(
         return None;
     }
     let mut bytes = Vec::new();
-    let recorded = Live::start(object, options).and_then(|live| live.run(command, &mut bytes));
+    let recorded = Live::start(object, options).and_then(|mut live| live.run(command, &mut bytes));
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
@@ -61,7 +59,7 @@ pub fn compare(
     command: &mut Command,
 ) -> Option<Compared> {
     let (bytes, summary) = record(name, object, options, command)?;
-    let replay = Replay::new(object, bytes.clone()).unwrap();
+    let replay = Replay::new(object, bytes).unwrap();
     let reports = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit].map(|engine| {
         let start = Instant::now();
         let report = replay.run(engine).unwrap();
@@ -75,10 +73,8 @@ pub fn compare(
     });
     Some(Compared {
         name: name.to_owned(),
-        bytes,
         summary,
         reports: reports.into(),
-        replay,
     })
 }
 
@@ -116,6 +112,7 @@ impl Compared {
     #[track_caller]
     pub fn expect(&self, least: u64, expected: &[Word]) {
         self.tell();
+        assert_eq!(self.summary.lost(), 0, "{}: {:?}", self.name, self.summary);
         for report in &self.reports {
             assert!(
                 expected.contains(&report.word()),

@@ -1,6 +1,9 @@
 //! What is watched: this test's own binary, run again with something to do. Nothing has to
 //! be installed, and it does the same each time.
 
+#[path = "marker.rs"]
+mod marker;
+
 use std::net::UdpSocket;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
@@ -92,35 +95,37 @@ fn threads(count: u64) {
 
 /// Reads of a page that don't come out of a cache.
 fn reads(count: u64, path: &str) {
+    use std::io::{Seek, SeekFrom};
     use std::os::unix::fs::FileExt;
     const PAGE: usize = 4096;
-    let file = std::fs::OpenOptions::new()
+    let options = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECT)
-        .open(path)
-        .unwrap();
-    let room = vec![0; 2 * PAGE];
+        .clone();
+    let mut file = options.open(path).unwrap();
+    let len = file.seek(SeekFrom::End(0)).unwrap();
+    let pages = len / PAGE as u64;
+    // What is read directly goes to a whole page of memory.
+    let mut room = vec![0; 2 * PAGE];
     let start = room.as_ptr().align_offset(PAGE);
-    let mut room = room;
-    let pages = file
-        .metadata()
-        .map_or(0, |meta| meta.len() / PAGE as u64)
-        .max(256);
     for number in 0..count {
         let page = number * 7919 % pages;
-        file.read_exact_at(&mut room[start..start + PAGE], page * PAGE as u64)
-            .unwrap();
+        let room = &mut room[start..start + PAGE];
+        file.read_exact_at(room, page * PAGE as u64).unwrap();
     }
 }
 
-/// Calls of a function that a probe can be put on.
+/// Calls of a function that a probe can be put on, between two markers.
 fn requests(count: u64) {
     for number in 0..count {
+        marker::request_start(number, c"/index");
         std::hint::black_box(handle_request(number, c"/index".as_ptr()));
+        marker::request_done(number, if number % 10 == 0 { 500 } else { 200 });
     }
 }
 
 /// What servers do, in short.
+#[expect(unsafe_code, reason = "no other function has this name")]
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn handle_request(id: u64, path: *const std::ffi::c_char) -> u64 {

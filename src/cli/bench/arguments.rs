@@ -23,7 +23,8 @@ packets get --data or 64 zero bytes, others the context of their type, all zero.
 Examples:
   bpflab bench write_hist.bpf.o --set 'args[2]=4096'
   bpflab bench filter.bpf.o --data packet.bin --vs-kernel
-  bpflab bench prog.bpf.o handle_exec --engine jit --json | jq .ns_per_run")]
+  bpflab bench prog.bpf.o handle_exec --engine jit --json | jq .ns_per_run
+  bpflab bench tracepoint       what watching a tracepoint costs")]
 pub(in crate::cli) struct Arguments {
     #[cfg(all(feature = "kernel", target_os = "linux"))]
     #[command(subcommand)]

@@ -2,6 +2,7 @@
 //! returned and left in their maps.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::arguments::{Arguments, OutputArguments};
 use super::lines::{Line, Lines};
@@ -12,15 +13,16 @@ use rustc_hash::FxHashMap;
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
-use crate::harness::{MapView, Repeated, Vm};
+use crate::harness::{MapView, Vm};
 use crate::program::MapOrigin;
 use crate::report::{
     EventTally, FaultRow, HistogramRule, InjectedRow, MapContents, OutputRow, ProgramTally,
     RecordTypes,
 };
 use crate::spec::MapType;
-use crate::vm::ProgramHandle;
+use crate::vm::attach::{Hook, Tally};
 use crate::vm::events::{Event, EventKind};
+use crate::vm::{Fault, Outcome, ProgramHandle};
 
 /// Runs between which outputs are taken from the machine.
 const CHUNK: u32 = 4096;
@@ -161,7 +163,7 @@ impl Session<'_> {
                 .filter(|program| !self.faulted.contains(program));
             match *able.copied().collect::<Vec<_>>() {
                 [program] if !self.has_rings => self.repeat(program, &event)?,
-                ref programs => self.take_turns(programs, &event)?,
+                ref programs => self.fire_for(programs, &event)?,
             }
         }
         Ok(())
@@ -174,26 +176,48 @@ impl Session<'_> {
             let count = left.min(CHUNK);
             left -= count;
             let repeated = self.vm.run_repeatedly(program, event, count)?;
-            let passed = repeated.returned.iter().filter(|(value, _)| *value != 0);
+            let passed = repeated.returned.iter().filter(|(value, _)| passes(*value));
             let passed = passed.map(|(_, runs)| runs).sum();
             self.note_event(event, repeated.runs(), passed);
-            self.note(program, event, repeated)?;
+            self.show_given(&repeated.outcome)?;
+            let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
+            self.tally(program)
+                .add(event.name(), &repeated.returned, insns, repeated.elapsed);
+            if let Some(fault) = repeated.fault {
+                self.give_up(program, &fault)?;
+            }
         }
         Ok(())
     }
 
-    /// Runs several programs, one after the other, as often as was asked for.
-    fn take_turns(&mut self, programs: &[ProgramHandle], event: &Event) -> Result<(), Failure> {
+    /// Fires an event for several programs as often as was asked for.
+    fn fire_for(&mut self, programs: &[ProgramHandle], event: &Event) -> Result<(), Failure> {
         for _ in 0..self.arguments.repeat.unwrap_or(1) {
             let (mut ran, mut passed) = (false, true);
-            for program in programs {
-                if self.faulted.contains(program) {
-                    continue;
+            let mut left = programs.to_vec();
+            loop {
+                left.retain(|program| !self.faulted.contains(program));
+                if left.is_empty() {
+                    break;
                 }
-                let repeated = self.vm.run_repeatedly(*program, event, 1)?;
-                ran |= repeated.runs() > 0;
-                passed &= repeated.outcome.passed;
-                self.note(*program, event, repeated)?;
+                let volley = self.vm.fire_for(&left, event.clone())?;
+                self.show_given(&volley.outcome)?;
+                for ((program, elapsed), run) in volley.runs.iter().zip(&volley.outcome.runs) {
+                    let returned = [(run.returned(), 1)];
+                    self.tally(*program)
+                        .add(event.name(), &returned, run.insns, *elapsed);
+                    ran = true;
+                }
+                passed &= volley.outcome.passed;
+                let Some((program, fault)) = volley.fault else {
+                    break;
+                };
+                // A kernel would not have loaded it: the others see the event all the same.
+                passed = false;
+                let stopped = self.tally(program);
+                stopped.add(event.name(), &[], 0, Duration::ZERO);
+                self.give_up(program, &fault)?;
+                left.retain(|program| volley.runs.iter().all(|(done, _)| done != program));
             }
             if ran {
                 self.note_event(event, 1, u64::from(passed));
@@ -202,20 +226,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Shows what runs gave out, and counts them.
-    fn note(
-        &mut self,
-        program: ProgramHandle,
-        event: &Event,
-        repeated: Repeated,
-    ) -> Result<(), Failure> {
-        for output in &repeated.outcome.outputs {
+    /// Shows what programs gave out.
+    fn show_given(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        for output in &outcome.outputs {
             self.printer.show(&OutputRow::new(output, &self.types))?;
         }
-        for injected in &repeated.outcome.injected {
+        for injected in &outcome.injected {
             self.printer.show(&InjectedRow::from(injected))?;
         }
-        for probed in &repeated.outcome.probed {
+        for probed in &outcome.probed {
             let text = format!("{probed}\n  it gets zero, as in the kernel");
             if !self.probed.contains(&text) {
                 self.printer.warn(&text)?;
@@ -231,19 +250,17 @@ impl Session<'_> {
                 ring.take_records()?;
             }
         }
-        let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
-        let elapsed = repeated.elapsed;
-        self.tally(program)
-            .add(event.name(), &repeated.returned, insns, elapsed);
-        if let Some(fault) = repeated.fault {
-            self.faulted.push(program);
-            self.exit = self.exit.max(Exit::No);
-            if self.printer.is_json() {
-                self.printer.row(&FaultRow::new(&fault))?;
-            }
-            self.printer.complain(&fault.to_string())?;
-        }
         Ok(())
+    }
+
+    /// A program that faulted does not run again.
+    fn give_up(&mut self, program: ProgramHandle, fault: &Fault) -> Result<(), Failure> {
+        self.faulted.push(program);
+        self.exit = self.exit.max(Exit::No);
+        if self.printer.is_json() {
+            self.printer.row(&FaultRow::new(fault))?;
+        }
+        self.printer.complain(&fault.to_string())
     }
 
     fn tally(&mut self, program: ProgramHandle) -> &mut ProgramTally {
@@ -306,6 +323,13 @@ impl Session<'_> {
     }
 }
 
+/// Whether a tracepoint's event is passed on where one program returns this.
+fn passes(returned: u32) -> bool {
+    let mut tally = Tally::new(Hook::Tracepoint.rule().results);
+    tally.add(returned.into(), &mut 0, false);
+    tally.passes()
+}
+
 /// Maps of global data go by the name of their section, too.
 fn is_named(map: &MapView<'_>, name: &str) -> bool {
     let def = map.def();
@@ -320,4 +344,14 @@ fn is_shown(map: &MapView<'_>, output: &OutputArguments) -> bool {
     let def = map.def();
     let fixed = def.map_type == MapType::ProgArray || def.map_type.holds_maps();
     !def.frozen && !fixed && def.origin != MapOrigin::Kconfig
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lone_two_drops_the_event() {
+        assert_eq!([0, 1, 2, 3].map(passes), [false, true, false, true]);
+    }
 }

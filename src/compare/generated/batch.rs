@@ -98,10 +98,6 @@ impl Member {
     }
 
     /// All its programs, itself first.
-    pub(super) fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
-        [&self.program].into_iter().chain(&self.others)
-    }
-
     fn programs_mut(&mut self) -> impl Iterator<Item = &mut Program> {
         let all = [&mut self.program].into_iter().chain(&mut self.others);
         all.map(Arc::make_mut)

@@ -30,6 +30,7 @@ pub use batch::Recipe;
 pub use tally::{Detail, EngineTally, Finding, FindingKind, Tally, Times};
 pub use verdict::Replayed;
 
+use std::thread;
 use std::time::Instant;
 
 use thiserror::Error;
@@ -38,7 +39,7 @@ use self::batch::Batch;
 use self::record::Recorder;
 use super::live::LiveError;
 use super::recording::WriteError;
-use super::replay::{Replay, ReplayError, Word};
+use super::replay::{Replay, ReplayError, Report, Word};
 use crate::r#gen;
 use crate::harness::EngineKind;
 use crate::isa::AsmError;
@@ -158,9 +159,7 @@ pub fn compare_generated(
         let recipes: Vec<_> = seeds.map(|seed| Recipe { seed, size }).collect();
         let known = tally.findings.len();
         compare_batch(&recorder, &recipes, &options.engines, &mut tally)?;
-        for at in known..tally.findings.len() {
-            shrink(&recorder, &mut tally.findings[at])?;
-        }
+        shrink_from(known, &recorder, &mut tally)?;
         done += count;
         tally.times.total = start.elapsed();
         progress(&tally);
@@ -191,8 +190,8 @@ fn compare_batch(
     let programs = members.iter().map(|member| member.program.clone());
     let programs: Vec<_> = programs.collect();
     let replay = Replay::of_programs(&programs, &batch.maps, recorded.bytes)?;
-    for engine in engines {
-        let report = replay.run(*engine)?;
+    for (engine, report) in engines.iter().zip(replay_all(&replay, engines)) {
+        let report = report?;
         for (program, member) in report.programs.iter().zip(&members) {
             let replayed = Replayed::of(&report, program, member.recipe);
             let word = replayed.word();
@@ -211,6 +210,43 @@ fn compare_batch(
         }
     }
     tally.times.replaying += start.elapsed();
+    Ok(())
+}
+
+/// Replays on all engines at once.
+fn replay_all(replay: &Replay, engines: &[EngineKind]) -> Vec<Result<Report, ReplayError>> {
+    thread::scope(|scope| {
+        let spawn = |engine: &EngineKind| {
+            let engine = *engine;
+            scope.spawn(move || replay.run(engine))
+        };
+        let threads: Vec<_> = engines.iter().map(spawn).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(report) => report,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+/// Findings that are shrunk: each takes a dozen batches of its own.
+const MOST_SHRUNK: usize = 20;
+
+/// Shrinks the findings from this one on, a program once for all engines.
+fn shrink_from(known: usize, recorder: &Recorder, tally: &mut Tally) -> Result<(), GeneratedError> {
+    for at in known..tally.findings.len().min(MOST_SHRUNK) {
+        let (before, rest) = tally.findings.split_at_mut(at);
+        let Some(finding) = rest.first_mut() else {
+            break;
+        };
+        let same = before
+            .iter()
+            .find(|other| other.recipe == finding.recipe && other.kind.key() == finding.kind.key());
+        match same {
+            Some(other) => finding.shrunk = other.shrunk,
+            None => shrink(recorder, finding)?,
+        }
+    }
     Ok(())
 }
 

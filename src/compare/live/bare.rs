@@ -169,7 +169,12 @@ impl Subject for LiveEvents {
         Ok(()) // The samples are switched off by whoever reads them.
     }
 
-    fn count(&mut self, drain: Samples, summary: &mut Summary) -> Result<Counted, LiveError> {
+    fn conclude<W: Write>(
+        &mut self,
+        drain: Samples,
+        _: &mut Writer<W>,
+        summary: &mut Summary,
+    ) -> Result<Counted, LiveError> {
         for (event, (number, samples, taken)) in self.events.iter().zip(&drain.0) {
             let lost = samples.lost();
             summary.events.push(EventSummary {

@@ -1,6 +1,7 @@
 //! Why nothing could be recorded.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -18,7 +19,7 @@ use crate::util::Errno;
 #[non_exhaustive]
 pub enum LiveError {
     /// This machine or this process can't do it: what is missing.
-    #[error("not available here: {0}")]
+    #[error("{0}")]
     Unavailable(String),
     /// A program can't be taken out of the object.
     #[error(transparent)]
@@ -30,12 +31,14 @@ pub enum LiveError {
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// A program can't be attached.
-    #[error("{program}: {error}")]
+    #[error("{program}: {error}{}", since_absent(absent.as_deref()))]
     Attach {
         /// Its name.
         program: String,
         /// Why.
         error: AttachError,
+        /// The file that its section names and that is not there: the command's was taken.
+        absent: Option<PathBuf>,
     },
     /// The kernel's verifier rejects a program.
     #[error("{program}: the kernel rejects it: {message}")]
@@ -44,6 +47,14 @@ pub enum LiveError {
         program: String,
         /// The verifier's line.
         message: String,
+    },
+    /// A program that can't be recorded here at all.
+    #[error("{program}: {why}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// Why.
+        why: String,
     },
     /// There is nothing that could be recorded.
     #[error("nothing to record: {0}")]
@@ -89,6 +100,12 @@ pub enum LiveError {
         /// What the kernel says.
         errno: Errno,
     },
+    /// A process that was forked meanwhile keeps programs attached.
+    #[error(
+        "programs still run after they were detached: a process that was forked meanwhile has \
+         not run another command yet"
+    )]
+    StillThere,
     /// The recording can't be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -123,4 +140,11 @@ fn or_similar(similar: &[String]) -> String {
         [] => String::new(),
         similar => format!("; similar: {}", similar.join(", ")),
     }
+}
+
+fn since_absent(absent: Option<&Path>) -> String {
+    absent.map_or_else(String::new, |file| {
+        let file = file.display();
+        format!(" (that is the command's own file, since {file} is not there)")
+    })
 }

@@ -146,6 +146,7 @@ impl Follow {
             let attachment = attachment.map_err(|error| LiveError::Attach {
                 program: program.name,
                 error,
+                absent: None,
             })?;
             Ok((attachment, loaded))
         };

@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
+use super::consume::Drain;
 use super::error::LiveError;
 use super::follow::{Follow, Tree, births};
 use super::options::LiveOptions;
@@ -13,9 +16,12 @@ use super::programs::{Programs, chosen};
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{ProgramSummary, Summary};
-use crate::compare::recording::{Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, Resource};
+use crate::compare::recording::{
+    Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, Resource, Writer,
+};
 use crate::instrument::{RecordMaps, RecordState};
-use crate::kernel::{Availability, LoadedMaps, possible_cpus};
+use crate::kernel::process::settle;
+use crate::kernel::{Availability, LoadedMaps, USDT_SPECS, possible_cpus};
 use crate::object::Object;
 use crate::program::MapDef;
 use crate::util::{Errno, MapId};
@@ -64,7 +70,10 @@ impl Live {
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
         let kernel = Availability::probe();
         if !kernel.usable() {
-            return Err(LiveError::Unavailable(kernel.missing().join("; ")));
+            let missing = kernel.missing().join("; ");
+            return Err(LiveError::Unavailable(format!(
+                "not available here: {missing}"
+            )));
         }
         let buffer = options.buffer()?;
         let programs = chosen(object, options)?;
@@ -130,6 +139,34 @@ impl Live {
         self.record.maps.get(..self.own).unwrap_or_default()
     }
 
+    /// The maps, and what each CPU says, at a moment when no program runs any more and all
+    /// firings are written.
+    ///
+    /// That may be a little after everything is detached: a process that another thread
+    /// forks has copies of our descriptors until it runs something else.
+    fn last_rest<W: Write>(
+        &self,
+        drain: &mut Outputs,
+        writer: &mut Writer<W>,
+    ) -> Result<(Snapshot, Vec<RecordState>), LiveError> {
+        const ROUNDS: usize = 100;
+        let mut round = 0;
+        loop {
+            let states = self.states()?;
+            settle();
+            drain.drain(writer)?;
+            let maps = Snapshot::read(&self.maps, self.own());
+            if self.states()? == states {
+                return Ok((maps, states));
+            }
+            round += 1;
+            if round == ROUNDS {
+                return Err(LiveError::StillThere);
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
     /// What each CPU says of its firings.
     fn states(&self) -> Result<Vec<RecordState>, LiveError> {
         let value = self.maps.lookup(self.record.state, &0u32.to_ne_bytes())?;
@@ -162,7 +199,7 @@ impl Subject for Live {
         child: Option<u32>,
         header: &mut Header,
     ) -> Result<Begun<Outputs>, LiveError> {
-        let before = Snapshot::read(&self.maps, self.own());
+        let mut before = Snapshot::read(&self.maps, self.own());
         let programs = self
             .programs
             .watched
@@ -188,6 +225,8 @@ impl Subject for Live {
         }
         self.programs
             .attach(&self.options, self.binary.as_deref())?;
+        // Attaching to markers fills it.
+        before.renew(&self.maps, self.own(), USDT_SPECS);
         header.programs = self
             .programs
             .watched
@@ -220,10 +259,16 @@ impl Subject for Live {
         detached
     }
 
-    fn count(&mut self, drain: Outputs, summary: &mut Summary) -> Result<Counted, LiveError> {
+    fn conclude<W: Write>(
+        &mut self,
+        mut drain: Outputs,
+        writer: &mut Writer<W>,
+        summary: &mut Summary,
+    ) -> Result<Counted, LiveError> {
+        let (after, states) = self.last_rest(&mut drain, writer)?;
         let mut losses = drain.losses()?;
         let mut cpus = Vec::new();
-        for (cpu, state) in (0..).zip(self.states()?) {
+        for (cpu, state) in (0..).zip(states) {
             for (cause, count) in [
                 (Cause::RingFull, state.lost),
                 (Cause::TooDeep, state.skipped),
@@ -258,10 +303,7 @@ impl Subject for Live {
                 missed: one.missed,
             })
             .collect();
-        Ok(Counted {
-            after: Snapshot::read(&self.maps, self.own()),
-            cpus,
-        })
+        Ok(Counted { after, cpus })
     }
 }
 

@@ -123,6 +123,7 @@ impl Outputs {
                 outputs.printk = Some(PrintkLines::open().map_err(|error| LiveError::Attach {
                     program: "the listener to bpf_trace_printk".to_owned(),
                     error,
+                    absent: None,
                 })?);
             }
         }

@@ -140,13 +140,14 @@ impl Programs {
             LiveError::Attach { error, .. } => error.is_unavailable(),
             _ => false,
         };
-        let nowhere = matches!(error, LiveError::Nothing(_));
+        let nowhere = matches!(error, LiveError::Program { .. });
         if !options.programs.is_empty() || !(unavailable || nowhere) {
             return Err(error);
         }
         self.left_out.push(LeftOut {
             why: match error {
-                LiveError::Nothing(why) => why,
+                LiveError::Attach { error, .. } => error.to_string(),
+                LiveError::Program { why, .. } => why,
                 error => error.to_string(),
             },
             program,
@@ -180,15 +181,18 @@ impl Watched {
         let Some(point) = &mut self.point else {
             return Ok(());
         };
+        let mut absent = None;
         if let (Some(binary), Place::User { path, .. } | Place::Usdt { path, .. }) =
             (binary, point.place())
             && !path.exists()
         {
+            absent = Some(path.clone());
             *point = point.clone().with_path(binary);
         }
         let attached = attach(&self.loaded, point).map_err(|error| LiveError::Attach {
             program: self.program.name.clone(),
             error,
+            absent,
         })?;
         self.attached = Some(attached);
         Ok(())
@@ -231,9 +235,19 @@ impl Loader<'_> {
             Err(_) if is_jumped_to => None,
             Err(error) if error.is_unavailable() => {
                 let program = program.name;
-                return Err(LiveError::Attach { program, error });
+                let absent = None;
+                return Err(LiveError::Attach {
+                    program,
+                    error,
+                    absent,
+                });
             }
-            Err(error) => return Err(LiveError::Nothing(error.to_string())),
+            Err(error) => {
+                return Err(LiveError::Program {
+                    program: program.name,
+                    why: error.to_string(),
+                });
+            }
         };
         let context_len = context_len(&program);
         let (loaded, how) = match self.recorded(number, &program, context_len) {
@@ -288,10 +302,13 @@ impl Loader<'_> {
         self.judged(&filtered)?.or_else(|message| {
             // Whether it is the program or what stands in front of it.
             self.accepted(program)?;
-            Err(LiveError::Nothing(format!(
-                "it can't be kept to the command's processes ({message}); --all runs it for \
-                 everybody"
-            )))
+            Err(LiveError::Program {
+                program: program.name.clone(),
+                why: format!(
+                    "it can't be kept to the command's processes ({message}); --all runs it for \
+                     everybody"
+                ),
+            })
         })
     }
 

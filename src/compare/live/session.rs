@@ -39,8 +39,13 @@ pub(super) trait Subject: Send {
     /// Switches everything off.
     fn end(&mut self) -> Result<(), LiveError>;
 
-    /// Says what happened, when all is emptied: maps, losses, counts.
-    fn count(&mut self, drain: Self::Drain, summary: &mut Summary) -> Result<Counted, LiveError>;
+    /// Writes what is left, and says what happened: maps, losses, counts.
+    fn conclude<W: Write>(
+        &mut self,
+        drain: Self::Drain,
+        writer: &mut Writer<W>,
+        summary: &mut Summary,
+    ) -> Result<Counted, LiveError>;
 }
 
 /// What is there when everything is switched on.
@@ -148,6 +153,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     let stops: Vec<&Stop> = options.stop.iter().chain([&failed]).collect();
     let until = options.duration.map(|duration| started + duration);
     let (waited, consumed, duration, off) = thread::scope(|inner| {
+        let over = Over(&ended);
         let consumer = inner.spawn(|| {
             let consumed = consume(&mut drain, &mut writer, &ended);
             if consumed.is_err() {
@@ -156,10 +162,10 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
             consumed
         });
         let waited = Ended::wait(child.as_ref(), until, &stops);
-        let off = subject.end();
         let duration = started.elapsed();
+        let off = subject.end();
         settle();
-        ended.store(true, Ordering::Release);
+        drop(over);
         let consumed = match consumer.join() {
             Ok(consumed) => consumed,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -190,7 +196,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
         all: options.all,
         ..Summary::default()
     };
-    let counted = subject.count(drain, &mut summary)?;
+    let counted = subject.conclude(drain, &mut writer, &mut summary)?;
     for loss in &summary.losses {
         writer.loss(loss)?;
     }
@@ -201,6 +207,15 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     file.finish()
         .map_err(crate::compare::recording::WriteError::Io)?;
     Ok(summary)
+}
+
+/// Tells the consumer that it is over, also by a panic, or that would wait for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// The command's words.

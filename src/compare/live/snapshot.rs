@@ -24,6 +24,16 @@ impl Snapshot {
         )
     }
 
+    /// Reads those of this name once more, since we have written to them ourselves.
+    pub fn renew(&mut self, maps: &LoadedMaps, defs: &[MapDef], name: &str) {
+        let ids = (0..).map(MapId::from_index);
+        for (held, (id, def)) in self.0.iter_mut().zip(ids.zip(defs)) {
+            if def.name == name {
+                *held = read(maps.map(id), def);
+            }
+        }
+    }
+
     /// Writes them to a recording.
     pub fn write<W: Write>(&self, writer: &mut Writer<W>, when: When) -> Result<(), WriteError> {
         for (map, held) in (0..).zip(&self.0) {

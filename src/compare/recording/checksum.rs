@@ -1,6 +1,7 @@
 //! The checksum of blocks, programs and objects: CRC-32 as in gzip and Ethernet
 //! (polynomial 0x04c11db7, reflected). It finds damage and mix-ups, not forgery.
 
+use crate::instrument::{Flow, Length, Moment, Plan, Source};
 use crate::program::Program;
 
 /// CRC-32 of bytes.
@@ -21,15 +22,55 @@ pub fn program_checksum(program: &Program) -> u32 {
     crc.finalize()
 }
 
+/// That of what is logged where: of each site its instruction, its moment, where it is
+/// from, and of each field which way it goes and how long it is, in numbers of 32 bits. A
+/// log can only be read with sites of the same checksum. Never 0, which stands for
+/// sites that nobody told of.
+#[must_use]
+pub fn sites_checksum(plan: &Plan) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    let mut put = |number: u32| crc.update(&number.to_le_bytes());
+    for site in plan.sites() {
+        put(site.pc.0);
+        put(u32::from(site.moment == Moment::After));
+        put(u32::from(site.source == Source::World));
+        put(u32::try_from(site.fields.len()).unwrap_or(u32::MAX));
+        for field in &site.fields {
+            put(u32::from(field.flow == Flow::Output));
+            let (is_counted, bytes) = match field.length {
+                Length::Fixed(bytes) => (false, bytes),
+                Length::Counted { most, .. } => (true, most.into()),
+            };
+            put(is_counted.into());
+            put(bytes);
+        }
+    }
+    crc.finalize().max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::RawInsn;
+    use crate::isa::{RawInsn, assemble_with};
     use crate::spec::ProgType;
 
     #[test]
     fn it_is_the_crc_of_gzip() {
         assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn sites_are_told_apart() {
+        let of = |text: &str| {
+            let mut program = Program::new("p", ProgType::RawTracepoint, Vec::new());
+            program.insns = assemble_with(text, &program).unwrap().slots;
+            sites_checksum(&Plan::new(&program).unwrap())
+        };
+        let none = of("r0 = 0\nexit");
+        let time = of("call bpf_ktime_get_ns\nr0 = 0\nexit");
+        let later = of("r1 = 1\ncall bpf_ktime_get_ns\nr0 = 0\nexit");
+        assert!(none != 0 && none != time && time != later);
+        assert_eq!(time, of("call bpf_ktime_get_ns\nr0 = 0\nexit"));
     }
 
     #[test]

@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checksum::{checksum, program_checksum};
+use super::checksum::{checksum, program_checksum, sites_checksum};
+use crate::instrument::Plan;
 use crate::program::{MapDef, Program};
 
 /// The first block of a recording.
@@ -120,6 +121,8 @@ pub struct RecordedProgram {
     pub instructions: u32,
     /// CRC-32 of its instructions ([`program_checksum`]), those of the original.
     pub checksum: u32,
+    /// CRC-32 of what its logs hold ([`sites_checksum`]); 0 where it has none.
+    pub sites: u32,
     /// Bytes of the context that each firing carries.
     pub context_len: u32,
     /// How it was recorded.
@@ -144,6 +147,10 @@ impl RecordedProgram {
             attach: attach.into(),
             instructions: u32::try_from(program.insns.len()).unwrap_or(u32::MAX),
             checksum: program_checksum(program),
+            sites: match how {
+                How::Instrumented => sites_of(program),
+                _ => 0,
+            },
             context_len,
             how,
         }
@@ -155,6 +162,18 @@ impl RecordedProgram {
         self.checksum == program_checksum(program)
             && self.instructions as usize == program.insns.len()
     }
+
+    /// Whether the logs of its firings are what this bpflab would write of the program: not
+    /// so where another version keeps more of it, or less.
+    #[must_use]
+    pub fn logs_as(&self, program: &Program) -> bool {
+        self.sites == 0 || self.sites == sites_of(program)
+    }
+}
+
+/// The checksum of a program's sites, 0 where it can't be recorded.
+fn sites_of(program: &Program) -> u32 {
+    Plan::new(program).map_or(0, |plan| sites_checksum(&plan))
 }
 
 /// How a program was recorded.

@@ -48,7 +48,7 @@ mod write;
 mod tests;
 
 pub use block::{MAGIC, Version};
-pub use checksum::{checksum, program_checksum};
+pub use checksum::{checksum, program_checksum, sites_checksum};
 pub use end::{CpuTotal, End, Ended, ProgramTotal, Summary, Totals};
 pub use error::{CutOff, Place, RecordingError, WriteError};
 pub use header::{

@@ -22,6 +22,12 @@ pub enum ReplayError {
          relocated for the kernel that it was recorded on (--btf FILE)"
     )]
     WrongObject(String),
+    /// The logs of a program hold other things than this bpflab writes down.
+    #[error(
+        "the firings of program '{0}' were written by another version of bpflab, which keeps \
+         other things of it; replay needs that version (bpflab inspect shows it)"
+    )]
+    WrongVersion(String),
     /// The maps can't be made, or a program can't be loaded.
     #[error(transparent)]
     Harness(#[from] harness::Error),

@@ -139,6 +139,9 @@ impl Part {
                 None => format!("there is no program '{name}'"),
             }));
         };
+        if !recorded.logs_as(original) {
+            return Err(ReplayError::WrongVersion(recorded.name.clone()));
+        }
         let form = match &recorded.how {
             How::Bare { .. } => Err(Silent::Bare),
             How::OutputsOnly { why } => Err(Silent::OutputsOnly(why.clone())),

@@ -1,6 +1,6 @@
 //! Kernel functions: what their declarations say about recording.
 
-use super::{Class, Extent, Returns, Role, Signature};
+use super::signature::{Class, Extent, Returns, Role, Signature};
 use crate::instrument::error::Reason;
 use crate::spec::kfuncs::{Kfunc, Parameter, ParameterKind, by_name};
 

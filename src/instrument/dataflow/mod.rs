@@ -10,6 +10,6 @@ mod state;
 mod transfer;
 mod walk;
 
-pub(super) use kind::{Kind, MapRef, Owner, is_constant};
-pub(super) use state::State;
+pub(super) use kind::{Kind, Owner};
+pub(super) use state::{Bytes, State};
 pub(super) use walk::Dataflow;

@@ -32,6 +32,42 @@ impl Slots {
     }
 }
 
+/// Bytes of a frame, by distance from its top: the first is that at -1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::instrument) struct Bytes([u64; SLOTS / 8]);
+
+impl Bytes {
+    /// The bytes from `off` on, `len` of them or all up to the top.
+    pub(in crate::instrument) fn of(off: i16, len: Option<u32>) -> Self {
+        let top = -i32::from(off);
+        let len = len.map_or(i32::MAX, |len| i32::try_from(len).unwrap_or(i32::MAX));
+        let mut bytes = Self::default();
+        for at in top.saturating_sub(len).max(0)..top {
+            let at = at.unsigned_abs();
+            if let Some(word) = bytes.0.get_mut(at as usize / 64) {
+                *word |= 1 << (at % 64);
+            }
+        }
+        bytes
+    }
+
+    /// What is in one or the other.
+    pub(in crate::instrument) fn union(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    /// What is in this and not in the other.
+    pub(in crate::instrument) fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    /// The slots of which some byte is there: each as the distance of its lowest byte.
+    pub(in crate::instrument) fn slots(self) -> impl Iterator<Item = i16> {
+        let words = (0..).zip(self.0.map(u64::to_le_bytes).concat());
+        words.filter_map(|(slot, bytes): (i16, u8)| (bytes != 0).then_some(-8 * (slot + 1)))
+    }
+}
+
 /// What is known before an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::instrument) struct State {
@@ -39,6 +75,8 @@ pub(in crate::instrument) struct State {
     /// Registers that hold something on every path to here.
     pub(super) defined: RegSet,
     pub(super) own: Slots,
+    /// The bytes of the own frame that were written on every path to here.
+    pub(super) written: Bytes,
     /// The frame of the function that called this one.
     pub(super) caller: Slots,
     /// Which of the caller's slots may have been written: a bit each.
@@ -64,6 +102,7 @@ impl State {
             regs,
             defined: arguments.with(Reg::FP),
             own: Slots::new(),
+            written: Bytes::default(),
             caller: Slots::new(),
             touched: 0,
         }
@@ -77,6 +116,11 @@ impl State {
     /// The registers that hold something on every path.
     pub(in crate::instrument) const fn defined(&self) -> RegSet {
         self.defined
+    }
+
+    /// Of these bytes of the own frame those that may never have been written.
+    pub(in crate::instrument) fn unwritten(&self, bytes: Bytes) -> Bytes {
+        bytes.minus(self.written)
     }
 
     pub(super) fn set(&mut self, reg: Reg, kind: Kind) {
@@ -102,6 +146,9 @@ impl State {
         let undefined = self.defined.minus(other.defined);
         changed |= !undefined.is_empty();
         self.defined = self.defined.minus(undefined);
+        let unwritten = self.written.minus(other.written);
+        changed |= unwritten != Bytes::default();
+        self.written = self.written.minus(unwritten);
         changed |= self.own.join(&other.own) | self.caller.join(&other.caller);
         changed |= self.touched | other.touched != self.touched;
         self.touched |= other.touched;
@@ -148,6 +195,9 @@ impl State {
             (None, _) => 0..SLOTS,
         };
         let whole = matches!((off, len), (Some(off), Some(8)) if off % 8 == 0);
+        if let (Owner::Own, Some(off), Some(_)) = (owner, off, len) {
+            self.written = self.written.union(Bytes::of(off, len));
+        }
         for number in range {
             let Some(slot) = slots.0.get_mut(number) else {
                 continue;
@@ -212,4 +262,36 @@ fn update(kind: &mut Kind, other: Kind) -> bool {
     let changed = joined != *kind;
     *kind = joined;
     changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_frame_are_counted_from_its_top() {
+        let slots = |bytes: Bytes| bytes.slots().collect::<Vec<_>>();
+        assert_eq!(slots(Bytes::of(-12, Some(8))), [-8, -16]);
+        assert_eq!(slots(Bytes::of(-512, Some(1))), [-512]);
+        assert_eq!(slots(Bytes::of(-20, None)), [-8, -16, -24]);
+        let rest = Bytes::of(-16, Some(16)).minus(Bytes::of(-16, Some(8)));
+        assert_eq!(slots(rest), [-8]);
+        assert_eq!(slots(Bytes::of(8, Some(8))), [0; 0]);
+    }
+
+    #[test]
+    fn what_one_path_leaves_open_is_open() {
+        let mut one = State::of_main();
+        let mut other = one.clone();
+        one.store(Owner::Own, Some(-8), Some(8), Kind::Context(Some(0)));
+        other.store(Owner::Own, Some(-8), Some(4), Kind::NUMBER);
+        assert!(one.join(&other));
+        assert_eq!(
+            one.load(Owner::Own, Some(-8), Size::Dw),
+            Kind::Context(Some(0))
+        );
+        let open = one.unwritten(Bytes::of(-8, Some(8)));
+        assert_eq!(open, Bytes::of(-4, Some(4)));
+        assert!(!one.clone().join(&one));
+    }
 }

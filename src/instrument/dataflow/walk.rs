@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::{Kind, MapRef};
 use super::state::State;
-use crate::instrument::calls::{self, Callback, Extent, Passed, Returns, Role, Signature};
+use crate::instrument::calls::{self, Callback, Callee, Extent, Passed, Returns, Role, Signature};
 use crate::instrument::error::Reason;
 use crate::isa::{BlockId, CallTarget, Cfg, Code, Insn, Reg, RegSet};
 use crate::program::Program;
@@ -55,11 +55,6 @@ impl<'p> Dataflow<'p> {
             flow.walk(function)?;
         }
         Ok(flow)
-    }
-
-    /// The functions that are reached, by their first instruction.
-    pub(in crate::instrument) fn functions(&self) -> impl Iterator<Item = Pc> {
-        self.entries.keys().copied()
     }
 
     /// Whether a helper calls the function back.
@@ -214,8 +209,10 @@ impl<'p> Dataflow<'p> {
     }
 
     fn callback(&self, call: CallTarget) -> Result<Option<(Callback, Signature)>, Reason> {
-        let signature = calls::signature(self.program, call)?;
-        Ok(signature.and_then(|signature| Some((signature.callback?, signature))))
+        Ok(match calls::callee(self.program, call)? {
+            Callee::Outside(signature) => signature.callback.map(|it| (it, signature)),
+            Callee::Function | Callee::Nobody => None,
+        })
     }
 
     /// What an instruction makes of what is known; whether anything can come after it.
@@ -229,14 +226,15 @@ impl<'p> Dataflow<'p> {
                 state.returned(exit);
             }
             Insn::Call(call) => {
-                if let Some(signature) = calls::signature(self.program, call)? {
-                    let callback = signature.callback.map(|it| state.reg(it.function));
-                    let exit = match callback {
-                        Some(Kind::Function(callee)) => self.exits.get(&callee),
-                        _ => None,
-                    };
-                    state.called(self.program, &signature, exit);
-                }
+                let Callee::Outside(signature) = calls::callee(self.program, call)? else {
+                    return Ok(false);
+                };
+                let callback = signature.callback.map(|it| state.reg(it.function));
+                let exit = match callback {
+                    Some(Kind::Function(callee)) => self.exits.get(&callee),
+                    _ => None,
+                };
+                state.called(self.program, &signature, exit);
             }
             Insn::CallReg { .. } => {
                 return Err(Reason::Instruction("nobody knows which function is called"));

@@ -3,7 +3,7 @@
 use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Operand, Pseudo, Reg, Size, Width};
 use crate::util::{HelperId, MapId, Pc};
 
-/// A place that inserted code jumps to: see [`Patch::label`](super::Patch::label).
+/// A place that inserted code jumps to: see `Patch::label`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::instrument) struct Label(pub(super) u32);
 
@@ -44,11 +44,6 @@ impl Block {
         self.items.extend(other.items);
     }
 
-    /// Whether there is nothing in it.
-    pub(in crate::instrument) const fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     /// The label is here.
     pub(in crate::instrument) fn bind(&mut self, label: Label) {
         self.items.push(Item::Bind(label));
@@ -58,12 +53,6 @@ impl Block {
     pub(in crate::instrument) fn jump(&mut self, to: Label) {
         self.items
             .push(Item::Jump(Insn::Jump { off: 0 }, Target::Label(to)));
-    }
-
-    /// `goto` to an instruction of the original program.
-    pub(in crate::instrument) fn jump_to(&mut self, pc: Pc) {
-        self.items
-            .push(Item::Jump(Insn::Jump { off: 0 }, Target::Pc(pc)));
     }
 
     /// `if dst op src goto label`, on 64 bits.

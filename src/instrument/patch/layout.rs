@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Patch;
 use super::block::{Block, Item, Label, Target};
+use super::edits::Patch;
 use crate::instrument::error::Reason;
 use crate::isa::CallTarget;
 use crate::isa::{Code, Insn, Pseudo, RawInsn};

@@ -1,8 +1,11 @@
 use super::*;
 use crate::btf::FuncInfo;
+use crate::instrument::error::Reason;
+use crate::isa::Code;
 use crate::isa::{Insn, Reg, assemble};
-use crate::program::{CoreAccess, Subprogram};
+use crate::program::{CoreAccess, Program, Subprogram};
 use crate::spec::ProgType;
+use crate::util::Pc;
 
 fn program(text: &str, starts: &[u32]) -> Program {
     let mut program = Program::new("test", ProgType::Xdp, assemble(text).unwrap());
@@ -104,15 +107,18 @@ fn calls_and_addresses_of_functions_lead_to_their_entries() {
 fn labels_are_places_in_blocks() {
     let program = program("r0 = 0\n exit", &[0]);
     let mut patch = Patch::default();
-    let (skip, out) = (patch.label(), patch.label());
+    let (skip, out, start) = (patch.label(), patch.label(), patch.label());
     let mut before = Block::default();
     before.jump_if(crate::isa::JumpOp::Eq, Reg::R1, 0, skip);
     before.jump(out);
     before.bind(skip);
     patch.before(Pc(1), before);
+    let mut first = Block::default();
+    first.bind(start);
+    patch.before(Pc(0), first);
     let mut end = Block::default();
     end.bind(out);
-    end.jump_to(Pc(0));
+    end.jump(start);
     patch.end(Pc(0), end);
     let expected =
         assemble("start: r0 = 0\n if r1 == 0 goto skip\n goto out\n skip: exit\n out: goto start");
@@ -135,10 +141,10 @@ fn jumps_that_get_too_long_become_long_ones() {
     assert_eq!(
         patched[..5],
         [
-            "if r1 == 0 goto +1",
-            "goto +1",
-            "gotol +40002",
-            "gotol +40001",
+            "if r1 == 0x0 goto pc+1",
+            "goto pc+1",
+            "gotol pc+40002",
+            "gotol pc+40001",
             "r2 = 0"
         ]
     );
@@ -146,9 +152,9 @@ fn jumps_that_get_too_long_become_long_ones() {
         patched[40_005..],
         [
             "r0 = 0",
-            "if r1 == 1 goto +1",
-            "goto +1",
-            "gotol -40006",
+            "if r1 == 0x1 goto pc+1",
+            "goto pc+1",
+            "gotol pc-40006",
             "exit"
         ]
     );

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::attachment::Attachment;
-use super::available::{refused, tracepoint_id};
+use super::available::{functions, refused, tracepoint_id};
 use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe::{self, Target};
@@ -233,12 +233,17 @@ fn kernel_functions(
     let names: Vec<CString> = match pattern.contains(['*', '?']) {
         false => vec![text(point, pattern)?],
         true => {
-            return Err(AttachError::unavailable(
-                point,
-                "a pattern of kernel functions: name one",
-            ));
+            let found = functions(point, |name| fits(pattern, name))?;
+            let names: Result<_, _> = found.iter().map(|name| text(point, name)).collect();
+            names?
         }
     };
+    if names.is_empty() {
+        return Err(AttachError::no_such_place(
+            point,
+            "no function has such a name",
+        ));
+    }
     let symbols: Vec<_> = names.iter().map(CString::as_c_str).collect();
     let cookies = vec![point.cookie; symbols.len()];
     let link = LinkFd::kernel_probes(

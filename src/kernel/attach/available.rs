@@ -49,6 +49,26 @@ impl AttachPoint {
     }
 }
 
+/// The kernel functions that probes may be put to, and whose names fit.
+pub(super) fn functions(
+    point: &AttachPoint,
+    fits: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, AttachError> {
+    let list = Tracefs::open().and_then(|tracefs| tracefs.read("available_filter_functions"));
+    let list = list.map_err(|error| {
+        let why = format!("the kernel tells no functions by name: {error}");
+        AttachError::unavailable(point, why)
+    })?;
+    // Of modules, the module's name follows.
+    let names = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let mut names: Vec<_> = names.filter(|name| fits(name)).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
 /// The number of a tracepoint.
 pub(super) fn tracepoint_id(
     point: &AttachPoint,

@@ -17,6 +17,9 @@ const SECTION: usize = 64;
 const SEGMENT: usize = 56;
 const SYMBOL: usize = 24;
 
+/// Bytes of a name that are read: a table without zeros is not gone through for each symbol.
+const MAX_NAME: usize = 4096;
+
 const SHT_NOBITS: u32 = 8;
 const SHT_SYMTAB: u32 = 2;
 const SHT_DYNSYM: u32 = 11;
@@ -206,6 +209,7 @@ impl Binary {
 /// The text at a place in a table of names, up to its zero.
 fn text(names: &[u8], place: u32) -> &[u8] {
     let rest = names.get(place as usize..).unwrap_or_default();
+    let rest = rest.get(..MAX_NAME).unwrap_or(rest);
     rest.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
@@ -317,5 +321,28 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
         assert!(Binary::open(&path).is_err());
+    }
+
+    /// Whatever a file holds, the answer is one, or an error.
+    #[test]
+    fn damage_is_no_panic() {
+        let Ok(whole) = std::fs::read("/bin/true") else {
+            eprintln!("skipped: no /bin/true");
+            return;
+        };
+        let path = std::env::temp_dir().join(format!("bpflab-damage-{}", std::process::id()));
+        let tables = whole.len().saturating_sub(4096)..whole.len();
+        let mut places: Vec<usize> = (0..2048).chain(tables).step_by(7).collect();
+        places.retain(|place| *place < whole.len());
+        for place in places {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0xff;
+            std::fs::write(&path, &bytes).unwrap();
+            if let Ok(binary) = Binary::open(&path) {
+                let _ = binary.functions(|name| name.len() > 3);
+                let _ = crate::kernel::attach::usdt::markers(&binary, "a", "b");
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -6,8 +6,8 @@
 //! use bpflab::kernel::{LoadOptions, LoadedMaps, load};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let object = Object::open("examples/bpf/write_hist.bpf.o")?;
-//! let program = object.program("count_write")?;
+//! let object = Object::open("examples/bpf/exits.bpf.o")?;
+//! let program = object.program("on_exit")?;
 //! let maps = LoadedMaps::create(&program.maps, program.btf.as_ref())?;
 //! let loaded = load(&program, &maps, &LoadOptions::default())?;
 //! if let Some(accepted) = &loaded.program {

@@ -68,10 +68,14 @@ pub unsafe fn bpf<A: Attributes>(command: Cmd, attributes: &mut A) -> Result<i32
     }
 }
 
-/// The number of an error that the system told.
-fn errno_of(error: &io::Error) -> Errno {
-    let number = error.raw_os_error().unwrap_or(0);
-    Errno(u16::try_from(number).unwrap_or(u16::MAX))
+/// The error number of a failed system call, also of the standard library's.
+pub fn errno_of(error: &io::Error) -> Errno {
+    let number = error.raw_os_error().map(u16::try_from);
+    Errno(
+        number
+            .and_then(std::result::Result::ok)
+            .unwrap_or(Errno::EIO.0),
+    )
 }
 
 /// The number of the error that the last system call ended with.

@@ -19,13 +19,14 @@ mod programs;
 mod unused_call;
 mod watchdog;
 
+pub(super) use bpf::errno_of;
 pub(super) use btf::BtfFd;
 pub(super) use links::{BtfLink, KernelProbes, LinkFd, UserProbes};
 pub(super) use machine::{boottime, monotonic, realtime};
 pub(super) use mapping::{Mapping, page_size};
 pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
-pub(super) use mounts::{Access, Folder, errno_of};
+pub(super) use mounts::{Access, Folder};
 pub(super) use perf::{EventFlags, EventRequest, PerfFd, SampleType};
 pub(super) use poll::poll;
 pub(super) use process::{

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::bpf::{Result, last_errno};
@@ -96,16 +95,6 @@ impl Folder {
         owned(unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
     }
 
-    /// Makes a folder in it.
-    pub fn make(&self, name: &str) -> Result<()> {
-        let name = c_string(name)?;
-        // SAFETY: the descriptor is open; the name ends with a zero and is only read.
-        match unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) } {
-            0 => Ok(()),
-            _ => Err(last_errno()),
-        }
-    }
-
     /// The names of the folders in it, in order.
     pub fn folders(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
@@ -163,14 +152,6 @@ impl Iterator for Entries<'_> {
         }
         None
     }
-}
-
-/// The error number of a failed read or write.
-pub fn errno_of(error: &io::Error) -> Errno {
-    let number = error
-        .raw_os_error()
-        .and_then(|number| number.try_into().ok());
-    Errno(number.unwrap_or(Errno::EIO.0))
 }
 
 fn c_string(text: &str) -> Result<CString> {

@@ -1,15 +1,15 @@
 //! A process that clears up behind this one, however this one ends.
 
-use std::ffi::CString;
-use std::io::{PipeWriter, pipe};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ffi::{CStr, CString};
+use std::io::{self, PipeWriter, Read, pipe};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use super::bpf::{Result, last_errno};
-use super::mounts::{Folder, errno_of};
+use super::bpf::{Result, errno_of, last_errno};
+use super::mounts::Folder;
 use crate::util::Errno;
 
-/// Removes a folder when this value is dropped or its process has ended, be it by a
-/// signal that nobody can catch.
+/// A folder that is removed when this value is dropped or its process has ended, be it by
+/// a signal that nobody can catch.
 #[derive(Debug)]
 pub struct Watchdog {
     /// Its other end sees that this one is closed, which the kernel does in any case.
@@ -18,26 +18,35 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the process, which will remove the folder `name` in `parent`. It may be
-    /// made afterwards: so there is no moment at which nobody would remove it.
-    pub fn start(parent: &Folder, name: &str) -> Result<Self> {
+    /// Makes the folder `name` in `parent`. The process that will remove it makes it, so
+    /// that there is no moment at which nobody would, and none but its own is removed.
+    pub fn make(parent: &Folder, name: &str) -> Result<Self> {
         let name = CString::new(name).map_err(|_| Errno::EINVAL)?;
-        let (gone, alive) = pipe().map_err(|error| errno_of(&error))?;
+        let failed = |error: io::Error| errno_of(&error);
+        let (gone, alive) = pipe().map_err(failed)?;
+        let (mut made, told) = pipe().map_err(failed)?;
         // Copies, whose numbers are none of the first three.
-        let own = |fd: std::os::fd::BorrowedFd<'_>| -> Result<OwnedFd> {
-            fd.try_clone_to_owned().map_err(|error| errno_of(&error))
-        };
-        let (gone, parent) = (own(gone.as_fd())?, own(parent.as_fd())?);
+        let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(failed);
+        let (gone, told, parent) = (own(gone.as_fd())?, own(told.as_fd())?, own(parent.as_fd())?);
+        let fds = [&gone, &told, &parent].map(AsRawFd::as_raw_fd);
         // SAFETY: the child may have locks of this process's other threads for ever, so
         // it calls nothing but `watch`, which makes system calls only.
-        match unsafe { libc::fork() } {
-            -1 => Err(last_errno()),
+        let process = match unsafe { libc::fork() } {
+            -1 => return Err(last_errno()),
             // SAFETY: this is the child; the descriptors and the name are its own.
-            0 => unsafe { watch(gone.as_raw_fd(), parent.as_raw_fd(), name.as_ptr()) },
-            process => Ok(Self {
-                alive: Some(alive),
-                process,
-            }),
+            0 => unsafe { watch(fds, name.as_ptr()) },
+            process => process,
+        };
+        let watchdog = Self {
+            alive: Some(alive),
+            process,
+        };
+        drop(told);
+        let mut errno = [0];
+        made.read_exact(&mut errno).map_err(failed)?;
+        match errno {
+            [0] => Ok(watchdog),
+            [errno] => Err(Errno(errno.into())),
         }
     }
 }
@@ -51,18 +60,21 @@ impl Drop for Watchdog {
     }
 }
 
-/// The child's life: waits for the pipe's end, removes the folder, ends.
+/// The child's life: makes the folder and tells the error number, waits for the pipe's
+/// end, removes the folder, ends.
 ///
 /// # Safety
-/// Both descriptors are open and above 2, the name ends with a zero, and nothing of the
+/// The descriptors (of the pipe whose end it waits for, of the one that it tells to, of
+/// the parent folder) are open and above 2, the name ends with a zero, and nothing of the
 /// process is needed any more.
-unsafe fn watch(gone: libc::c_int, parent: libc::c_int, name: *const libc::c_char) -> ! {
+unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
     /// The first three descriptors are all that it keeps.
     const GONE: libc::c_int = 0;
-    const PARENT: libc::c_int = 1;
-    const OTHERS: libc::c_uint = 2;
+    const TOLD: libc::c_int = 1;
+    const PARENT: libc::c_int = 2;
+    const OTHERS: libc::c_uint = 3;
     /// Its name in lists of processes.
-    const NAME: &std::ffi::CStr = c"bpflab-watchdog";
+    const NAME: &CStr = c"bpflab-watchdog";
     /// How often it tries, every ten milliseconds, while somebody uses the folder.
     const TRIES: u32 = 3000;
     let pause = libc::timespec {
@@ -75,15 +87,31 @@ unsafe fn watch(gone: libc::c_int, parent: libc::c_int, name: *const libc::c_cha
         // A terminal's signals go to its own session, and those of others are for the
         // process that it watches.
         libc::setsid();
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        for signal in [
+            libc::SIGINT,
+            libc::SIGTERM,
+            libc::SIGHUP,
+            libc::SIGQUIT,
+            libc::SIGPIPE,
+        ] {
             libc::signal(signal, libc::SIG_IGN);
         }
         libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
-        if libc::dup2(gone, GONE) < 0 || libc::dup2(parent, PARENT) < 0 {
-            libc::_exit(1);
+        for (from, to) in fds.into_iter().zip([GONE, TOLD, PARENT]) {
+            if libc::dup2(from, to) < 0 {
+                libc::_exit(1);
+            }
         }
         // Pipes of others, above all its own pipe's end that is written to.
         libc::syscall(libc::SYS_close_range, OTHERS, libc::c_uint::MAX, 0);
+        let failed = match libc::mkdirat(PARENT, name, 0o700) {
+            0 => 0,
+            _ => errno().to_le_bytes()[0],
+        };
+        libc::write(TOLD, (&raw const failed).cast(), 1);
+        if failed != 0 {
+            libc::_exit(1);
+        }
         let mut byte = 0_u8;
         while libc::read(GONE, (&raw mut byte).cast(), 1) < 0 && errno() == libc::EINTR {}
         for _ in 0..TRIES {
@@ -116,11 +144,12 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         let text = CString::new(path.to_str().unwrap()).unwrap();
         let parent = Folder::open(&text).unwrap();
-        let first = Watchdog::start(&parent, "first").unwrap();
-        let second = Watchdog::start(&parent, "second").unwrap();
-        parent.make("first").unwrap();
-        parent.make("second").unwrap();
-        assert_ne!(first.process, second.process);
+        let first = Watchdog::make(&parent, "first").unwrap();
+        let second = Watchdog::make(&parent, "second").unwrap();
+        assert_eq!(parent.folders().unwrap(), ["first", "second"]);
+        // One that somebody else has made is left alone.
+        let again = Watchdog::make(&parent, "first").map(drop);
+        assert_eq!(again, Err(Errno::EEXIST));
         // The second one has not kept the first one's pipe open.
         drop(first);
         assert_eq!(parent.folders().unwrap(), ["second"]);

@@ -147,7 +147,7 @@ impl Tracefs {
     }
 
     /// What stands in a file.
-    pub(super) fn read(&self, path: &str) -> Result<String> {
+    pub(in crate::kernel) fn read(&self, path: &str) -> Result<String> {
         let mut text = Vec::new();
         let read = self.root.file(path, Access::Read).and_then(|mut file| {
             let read = file.read_to_end(&mut text);

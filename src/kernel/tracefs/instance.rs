@@ -1,11 +1,10 @@
 //! An instance of ftrace: events of its own, in buffers of its own, that nobody else's
 //! tracing sees (`Documentation/trace/ftrace.rst`, "Instances").
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::error::TracefsError;
 use super::files::{INSTANCES, Tracefs};
 use crate::kernel::sys::Watchdog;
+use crate::util::Errno;
 
 type Result<T> = std::result::Result<T, TracefsError>;
 
@@ -27,24 +26,31 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// [`TracefsError::File`] where the kernel has none, or not for us.
     pub fn create(tracefs: &'a Tracefs) -> Result<Self> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let pid = std::process::id();
-        let name = match MADE.fetch_add(1, Ordering::Relaxed) {
-            0 => format!("bpflab-{pid}"),
-            number => format!("bpflab-{pid}-{number}"),
-        };
-        let error = |errno| TracefsError::File {
-            path: format!("{INSTANCES}/{name}"),
-            errno,
-        };
         let instances = tracefs.open_folder(INSTANCES)?;
-        let watchdog = Watchdog::start(&instances, &name).map_err(error)?;
-        instances.make(&name).map_err(error)?;
-        Ok(Self {
-            tracefs,
-            name,
-            _watchdog: watchdog,
-        })
+        let pid = std::process::id();
+        let mut name = format!("bpflab-{pid}");
+        let mut number = 0_u32;
+        // Another one of this process may be there, or of a process of another namespace.
+        let watchdog = loop {
+            match Watchdog::make(&instances, &name) {
+                Err(Errno::EEXIST) => {
+                    number += 1;
+                    name = format!("bpflab-{pid}-{number}");
+                }
+                made => break made,
+            }
+        };
+        match watchdog {
+            Ok(watchdog) => Ok(Self {
+                tracefs,
+                name,
+                _watchdog: watchdog,
+            }),
+            Err(errno) => Err(TracefsError::File {
+                path: format!("{INSTANCES}/{name}"),
+                errno,
+            }),
+        }
     }
 
     /// Its name.

@@ -351,6 +351,41 @@ mod tests {
     }
 
     #[test]
+    fn modules_have_tables_of_their_own() {
+        let folder = std::env::temp_dir().join(format!("bpflab-btf-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let kernel = kernel();
+        let mut module = Builder::split(&kernel);
+        let void = module.ptr(TypeId(0));
+        let proto = module.prototype(
+            TypeId(0),
+            &[Param {
+                name: "__data",
+                ty: void,
+            }],
+        );
+        let pointer = module.ptr(proto);
+        module.typedef("btf_trace_gamma", pointer);
+        let files = [
+            ("module", module.build().unwrap().to_bytes()),
+            ("broken", b"no BTF".to_vec()),
+        ];
+        for (name, bytes) in files {
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+        assert!(matches!(tables(&folder), Err(BtfUnreadable::File(_))));
+        fs::write(folder.join(KERNEL), kernel.to_bytes()).unwrap();
+        let found = tables(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+
+        let catalogue = Catalogue::of_tables(found.unwrap(), None);
+        let gamma = catalogue.matching(&[Pattern::parse("gamma")])[0];
+        let (arguments, _) = catalogue.arguments(gamma).unwrap();
+        assert!(arguments.is_empty());
+        assert_eq!(catalogue.matching(&[Pattern::parse("alpha")]).len(), 1);
+    }
+
+    #[test]
     fn similar_names_are_offered_as_they_were_asked_for() {
         let catalogue = Catalogue::of_btf(kernel());
         let similar = |text| catalogue.similar(&Pattern::parse(text), 1);

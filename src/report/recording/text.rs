@@ -35,7 +35,9 @@ impl fmt::Display for RecordingReport {
             "events",
             events.map(|event| vec![event.name.clone(), counted(event.samples, "sample")]),
         )?;
-        let cpus = self.cpus.iter().map(|cpu| {
+        let busy = self.cpus.iter();
+        let busy = busy.filter(|cpu| cpu.firings + cpu.missing > 0);
+        let cpus = busy.map(|cpu| {
             let missing = match cpu.missing {
                 0 => String::new(),
                 missing => format!("{missing} missing"),

@@ -279,6 +279,14 @@ impl Hook {
         rule.map_or(Self::Other, |rule| Self::of_section(rule.prefix))
     }
 
+    /// The same with the attach type, where places of the hook are told apart by it.
+    #[must_use]
+    pub fn place_of(program: &Program) -> (Self, Option<AttachType>) {
+        let hook = Self::of(program);
+        let apart = hook.by_attach_type(program.prog_type);
+        (hook, program.expected_attach_type.filter(|_| apart))
+    }
+
     /// The hook of a section's prefix.
     fn of_section(prefix: &str) -> Self {
         let bare = prefix.strip_suffix(".s").unwrap_or(prefix);

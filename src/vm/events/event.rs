@@ -301,6 +301,7 @@ impl Event {
     }
 
     /// Sets a field, by any of its names, or a part of it (`args[2]`, `key.port`).
+    /// Arguments of probes and markers are fields, too: `arg0`, `arg1`.
     ///
     /// # Errors
     /// [`EventError::NoField`] with the fields that there are, or
@@ -328,6 +329,9 @@ impl Event {
     /// # Errors
     /// As [`Event::set`].
     pub fn change(&mut self, field: &str, value: &FieldValue) -> Result<(), EventError> {
+        if let Some(n) = self.argument_named(field) {
+            return self.change_argument(n, value);
+        }
         match &mut self.body {
             Body::Fields { layout, values, .. } => {
                 if let (EventKind::Context(_), Some(why)) = (self.kind, context::derived(field)) {

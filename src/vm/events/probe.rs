@@ -206,26 +206,45 @@ impl Event {
     /// [`EventError::NoField`] where there is no such argument, [`EventError::Value`] for
     /// a value that does not fit.
     pub fn arg(mut self, n: usize, value: impl Into<FieldValue>) -> Result<Self, EventError> {
-        let value = value.into();
+        self.change_argument(n, &value.into())?;
+        Ok(self)
+    }
+
+    /// The number of the argument that a field's name means, from 1 on, where arguments
+    /// of probes and markers go by it: `arg0`, as bpftrace has it.
+    pub(super) fn argument_named(&self, field: &str) -> Option<usize> {
+        self.extras.as_ref()?.arch?;
+        let index: usize = field.strip_prefix("arg")?.parse().ok()?;
+        // Those that have a register are fields already.
+        let is_register = self.layout().is_some_and(|layout| layout.has(field));
+        let is_meant = self.kind == EventKind::Usdt || !is_register;
+        index.checked_add(1).filter(|_| is_meant)
+    }
+
+    /// As [`arg`](Self::arg), in place; nothing is changed on an error.
+    pub(super) fn change_argument(
+        &mut self,
+        n: usize,
+        value: &FieldValue,
+    ) -> Result<(), EventError> {
         let none = |event: &Self| EventError::NoField {
             event: event.name().to_owned(),
             field: format!("argument {n}"),
             known: Vec::new(),
         };
         let Some(index) = n.checked_sub(1).filter(|index| *index < MAX_ARGUMENT) else {
-            return Err(none(&self));
+            return Err(none(self));
         };
         let arch = self.extras.as_ref().and_then(|extras| extras.arch);
         let Some(arch) = arch else {
             return match self.kind {
-                EventKind::Context(ContextKind::PtRegs) => {
-                    self.change(&format!("parm{n}"), &value).map(|()| self)
-                }
-                _ => self
-                    .change(&format!("args[{index}]"), &value)
-                    .map(|()| self),
+                EventKind::Context(ContextKind::PtRegs) => self.change(&format!("parm{n}"), value),
+                _ => self.change(&format!("args[{index}]"), value),
             };
         };
+        if self.kind == EventKind::Usdt {
+            return self.change_marker(index, value);
+        }
         if let Some(inner) = self
             .extras
             .as_mut()
@@ -233,20 +252,19 @@ impl Event {
         {
             return match arch.syscall_arguments().get(index) {
                 Some(register) => {
-                    inner.set(register, &value)?;
+                    inner.set(register, value)?;
                     if arch == Arch::Arm64 && index == 0 {
-                        inner.set("orig_x0", &value)?;
+                        inner.set("orig_x0", value)?;
                     }
-                    Ok(self)
+                    Ok(())
                 }
-                None => Err(none(&self)),
+                None => Err(none(self)),
             };
         }
         match arch.arguments().get(index) {
-            Some(register) => self.change_register(register, &value)?,
-            None => self.change_stack(arch, index, &value)?,
+            Some(register) => self.change_register(register, value),
+            None => self.change_stack(arch, index, value),
         }
-        Ok(self)
     }
 
     /// The arguments of a marker, or the first ones of any other event.
@@ -257,32 +275,35 @@ impl Event {
         mut self,
         values: impl IntoIterator<Item = V>,
     ) -> Result<Self, EventError> {
-        if self.kind != EventKind::Usdt {
-            for (n, value) in (1..).zip(values) {
-                self = self.arg(n, value)?;
-            }
-            return Ok(self);
+        if self.kind == EventKind::Usdt {
+            self.extras.get_or_insert_default().marker.clear();
         }
-        let mut marker = Vec::new();
-        for value in values {
-            let mut bytes = [0; 8];
-            let field = format!("argument {}", marker.len() + 1);
-            let encoded = Shape::number(8, true).encode(&value.into(), &mut bytes);
-            encoded.map_err(|problem| self.refused(&field, problem))?;
-            marker.push(i64::from_le_bytes(bytes));
+        for (n, value) in (1..).zip(values) {
+            self = self.arg(n, value)?;
         }
-        if marker.len() > MARKER_ARGUMENTS {
-            return Err(self.refused(
-                "args",
-                ValueProblem::TooLong {
-                    room: MARKER_ARGUMENTS,
-                    len: marker.len(),
-                    unit: "arguments",
-                },
-            ));
-        }
-        self.extras.get_or_insert_default().marker = marker;
         Ok(self)
+    }
+
+    /// Sets an argument of a marker, of which there are so many then.
+    fn change_marker(&mut self, index: usize, value: &FieldValue) -> Result<(), EventError> {
+        if index >= MARKER_ARGUMENTS {
+            let problem = ValueProblem::TooLong {
+                room: MARKER_ARGUMENTS,
+                len: index + 1,
+                unit: "arguments",
+            };
+            return Err(self.refused("args", problem));
+        }
+        let mut bytes = [0; 8];
+        let encoded = Shape::number(8, true).encode(value, &mut bytes);
+        let field = format!("argument {}", index + 1);
+        encoded.map_err(|problem| self.refused(&field, problem))?;
+        let marker = &mut self.extras.get_or_insert_default().marker;
+        marker.resize(marker.len().max(index + 1), 0);
+        if let Some(argument) = marker.get_mut(index) {
+            *argument = i64::from_le_bytes(bytes);
+        }
+        Ok(())
     }
 
     fn refused(&self, field: &str, problem: ValueProblem) -> EventError {
@@ -416,6 +437,30 @@ mod tests {
             error.unwrap_err().to_string(),
             "f has no field `argument 0`; it has no fields"
         );
+    }
+
+    #[test]
+    fn arguments_are_fields_by_bpftraces_names() {
+        let event = Event::kprobe("f", Arch::X86_64, None);
+        let event = event.set("arg1", 5).unwrap().assign("arg7=6").unwrap();
+        assert_eq!(word(&event, "si"), 5);
+        assert_eq!(event.extras.as_ref().unwrap().stack[16], 6);
+        assert!(event.set("arg99", 1).is_err());
+
+        let marker = |event: &Event| event.marker().to_vec();
+        let event = Event::usdt("p:m", Arch::X86_64).set("arg1", -2).unwrap();
+        assert_eq!(marker(&event), [0, -2]);
+        let event = event.arg(1, 7).unwrap();
+        assert_eq!((marker(&event), word(&event, "di")), (vec![7, -2], 0));
+        assert_eq!(marker(&event.clone().args([1]).unwrap()), [1]);
+        assert!(event.clone().args([0; 12]).is_ok());
+        let error = event.args([0; 13]).unwrap_err().to_string();
+        assert!(error.contains("12"), "{error}");
+
+        let mut function = Layout::of_arguments("f", 2);
+        function.fields[1].name = "arg0".to_owned();
+        let event = Event::kprobe("f", Arch::X86_64, Some(&function));
+        assert_eq!(word(&event.set("arg0", 3).unwrap(), "si"), 3, "BTF's name");
     }
 
     #[test]

@@ -26,14 +26,15 @@ pub(in crate::cli::bench) struct Arguments {
     /// Its program, in SEC("tp/syscalls/sys_enter_write") [default: the first]
     #[arg(value_name = "PROGRAM", requires = "object")]
     pub program: Option<String>,
-    /// Writes of a burst, of which a turn has five
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Writes of a burst, of which a turn has five; so few that no other process
+    /// interrupts all of them
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub calls: u32,
     /// Bytes of a write
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub size: u16,
     /// How often each takes its turn
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..))]
     pub samples: u16,
     /// Be the process that writes, so many bytes each time, when its input says how often
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u16).range(1..=4096))]

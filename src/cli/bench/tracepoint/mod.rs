@@ -23,10 +23,11 @@ use programs::{GROUP, NAME};
 use watch::{Attached, Ftrace, Nothing, Perf, Turn, Watch};
 use writer::{TARGET, Writer};
 
-/// Bursts of a turn.
-const BURSTS: usize = 5;
-/// How long one is on our engines.
-const BURST: Duration = Duration::from_millis(1);
+/// A turn. On the kernel a burst is as long as its writes take.
+const TURN: Bursts = Bursts {
+    count: 5,
+    length: Duration::from_millis(1),
+};
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     if let Some(size) = arguments.writer {
@@ -42,12 +43,12 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let writer = Writer::start(arguments.size)?;
     let program = programs::of_process(program, writer.pid())?;
     let rows = rows(arguments, &program, &tracefs, writer.pid())?;
-    let overhead = Bench {
+    let bench = Bench {
         arguments,
         writer,
         rows,
     };
-    let overhead = overhead.measure(&program)?;
+    let overhead = bench.measure(&program)?;
     if !printer.is_json() {
         printer.text(&overhead)?;
         return Ok(Exit::Fine);
@@ -190,13 +191,13 @@ impl Bench<'_> {
             }
             for (_, engine, turns) in &mut engines {
                 let Ok(made) = engine else { continue };
-                match made.turn(on_engine()) {
+                match made.turn(TURN) {
                     Ok(ns) => turns.push(ns),
                     Err(stopped) => *engine = Err(stopped),
                 }
             }
         }
-        let mut overhead = Overhead::new(TARGET, size, calls, BURSTS);
+        let mut overhead = Overhead::new(TARGET, size, calls, TURN.count);
         for row in self.rows {
             let shown = OverheadRow::new(row.what, &row.label);
             overhead.add(match row.watch {
@@ -217,24 +218,17 @@ impl Bench<'_> {
     }
 }
 
-const fn on_engine() -> Bursts {
-    Bursts {
-        count: BURSTS,
-        length: BURST,
-    }
-}
-
 impl Row<'_> {
     /// Has the process write while the event is watched.
     fn turn(&mut self, writer: &mut Writer, calls: u32) -> Result<(), Failure> {
         let Ok(watch) = &mut self.watch else {
             return Ok(());
         };
-        let mut work = || on_engine().shortest(calls, |calls| writer.write(calls));
+        let mut work = || TURN.shortest(calls, |calls| writer.write(calls));
         match watch.during(&mut work) {
             Ok(Turn { ns, recorded, lost }) => {
                 #[expect(clippy::cast_precision_loss, reason = "a share needs no 64 bits")]
-                let of_all = |count: u64| count as f64 / (f64::from(calls) * BURSTS as f64);
+                let of_all = |count: u64| count as f64 / (f64::from(calls) * TURN.count as f64);
                 self.turns.push(WatchTurn {
                     ns,
                     recorded: recorded.map(of_all),

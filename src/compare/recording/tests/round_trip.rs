@@ -31,6 +31,7 @@ fn header() -> impl Strategy<Value = Header> {
                 attach,
                 instructions: n[1],
                 checksum: n[2],
+                sites: n[0] ^ 1,
                 context_len: n[3],
                 how,
             }
@@ -263,6 +264,12 @@ fn programs_and_maps_are_known_again() {
     assert_eq!(recorded.prog_type, "tracepoint");
     assert!(recorded.is(&program));
     assert!(!recorded.is(&other));
+    assert!(recorded.logs_as(&program));
+    let by_another = RecordedProgram {
+        sites: recorded.sites ^ 1,
+        ..recorded
+    };
+    assert!(!by_another.logs_as(&program));
 
     let map = MapDef::new("m", MapType::PercpuHash, 4, 8, 16);
     let recorded = RecordedMap::new(0, &map);

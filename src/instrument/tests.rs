@@ -1,0 +1,219 @@
+//! The sites of programs: which instructions are some, and what their entries hold.
+
+use super::*;
+use crate::isa::{Insn, Pseudo, Reg, assemble};
+use crate::program::{MapDef, Program, Subprogram};
+use crate::spec::{MapFlags, MapType, ProgType};
+use crate::util::Pc;
+
+/// The maps of the test programs: `map[0]` and so on in the text.
+fn maps() -> [MapDef; 4] {
+    let mut constant = MapDef::new(".rodata", MapType::Array, 4, 16, 1);
+    constant.frozen = true;
+    constant.flags = MapFlags::RDONLY_PROG;
+    [
+        MapDef::new("hash", MapType::Hash, 8, 24, 16),
+        MapDef::new(".bss", MapType::Array, 4, 16, 1),
+        constant,
+        MapDef::new("ring", MapType::Ringbuf, 0, 0, 4096),
+    ]
+}
+
+/// A program in which `r1 = 0xM0 ll` is the map number M, `r1 = 0xM1 ll` its value.
+fn program(prog_type: ProgType, text: &str) -> Program {
+    let mut insns = assemble(text).unwrap();
+    let code = crate::isa::Code::new(&insns);
+    for (pc, insn) in code.iter() {
+        let Ok(Insn::LoadImm64 { dst, value }) = insn else {
+            continue;
+        };
+        let index = u32::try_from(value >> 4).unwrap();
+        let source = match value & 15 {
+            0 => Pseudo::MapIdx { index },
+            1 => Pseudo::MapIdxValue { index, off: 0 },
+            _ => continue,
+        };
+        let slots = Insn::LoadPseudo { dst, source }.encode();
+        insns[pc.index()..pc.index() + 2].copy_from_slice(&slots);
+    }
+    let mut program = Program::new("test", prog_type, insns);
+    program.license = "GPL".to_owned();
+    program.maps = maps().into();
+    program
+}
+
+fn plan(text: &str) -> Plan {
+    Plan::new(&program(ProgType::Tracepoint, text)).unwrap()
+}
+
+/// A site in a line: `5 after own: Found 1`.
+fn lines(plan: &Plan) -> Vec<String> {
+    let line = |site: &Site| {
+        let fields = site.fields.iter().map(|field| match field.length {
+            Length::Fixed(bytes) => format!(" {:?} {bytes}", field.what),
+            Length::Counted { most, .. } => format!(" {:?} ≤{most}", field.what),
+        });
+        let fields: String = fields.collect();
+        let (moment, source) = (site.moment, site.source);
+        format!("{} {moment:?} {source:?}:{fields}", site.pc)
+    };
+    plan.sites().iter().map(line).collect()
+}
+
+#[test]
+fn a_look_up_and_what_is_done_with_the_value() {
+    let plan = plan(
+        "*(u64 *)(r10 - 8) = 1\n r2 = r10\n r2 += -8\n r1 = 0x00 ll\n call 1\n \
+         if r0 == 0 goto out\n r1 = *(u32 *)(r0 + 4)\n *(u64 *)(r0 + 8) = r1\n \
+         lock *(u64 *)(r0 + 16) += r1\n out: r0 = 0\n exit",
+    );
+    let expected = [
+        "5 Before Own: Given(2) 8",
+        "5 After Own: Found 1",
+        "7 After Own: Loaded 4",
+        "8 Before Own: Stored 8",
+        "9 Before Own: Operand 8",
+    ];
+    assert_eq!(lines(&plan), expected);
+}
+
+#[test]
+fn what_is_the_runs_own_is_no_site() {
+    let plan = plan(
+        "r2 = *(u64 *)(r1 + 8)\n *(u64 *)(r10 - 8) = r2\n r3 = *(u64 *)(r10 - 8)\n \
+         r1 = 0x21 ll\n r4 = *(u32 *)(r1 + 0)\n r0 = 0\n exit",
+    );
+    assert_eq!(lines(&plan), [""; 0]);
+}
+
+#[test]
+fn globals_are_everybodys() {
+    let plan = plan("r1 = 0x11 ll\n r0 = *(u64 *)(r1 + 0)\n r0 += 1\n *(u64 *)(r1 + 8) = 7\n exit");
+    assert_eq!(
+        lines(&plan),
+        ["2 After Own: Loaded 8", "4 Before Own: Stored 8"]
+    );
+}
+
+#[test]
+fn the_world_is_taken_from_the_tape() {
+    let plan = plan(
+        "call 5\n r6 = r0\n r1 = r10\n r1 += -16\n r2 = 16\n r3 = r6\n call 113\n \
+         call 35\n r0 = 0\n exit",
+    );
+    let expected = [
+        "0 After World: Result 8",
+        "6 After World: Result 8 Filled(1) 16",
+        "7 After World: Result 8",
+    ];
+    assert_eq!(lines(&plan), expected);
+}
+
+/// A size that is not known before the program runs.
+#[test]
+fn sizes_that_vary_end_an_entry() {
+    let plan = plan(
+        "r2 = *(u64 *)(r1 + 8)\n r2 &= 15\n r1 = r10\n r1 += -16\n r3 = 0\n call 113\n \
+         r0 = 0\n exit",
+    );
+    assert_eq!(lines(&plan), ["5 After World: Result 8 Filled(1) ≤4096"]);
+}
+
+#[test]
+fn a_record_is_private_until_it_is_submitted() {
+    let plan = plan(
+        "r1 = 0x30 ll\n r2 = 24\n r3 = 0\n call 131\n if r0 == 0 goto out\n \
+         *(u64 *)(r0 + 0) = 5\n r2 = *(u64 *)(r0 + 8)\n r1 = r0\n r2 = 0\n call 132\n \
+         out: r0 = 0\n exit",
+    );
+    let expected = [
+        "4 Before Own: Argument(3) 8",
+        "4 After Own: Found 1",
+        "10 Before Own: Given(1) 24",
+    ];
+    assert_eq!(lines(&plan), expected);
+    assert_eq!(plan.clears.len(), 1);
+}
+
+/// Kinds travel through spilled registers, functions and their callers' stacks.
+#[test]
+fn pointers_are_known_wherever_they_go() {
+    let text = "r6 = 0x11 ll\n *(u64 *)(r10 - 8) = r6\n r1 = r10\n call f\n \
+                r1 = *(u64 *)(r10 - 16)\n r0 = *(u64 *)(r1 + 0)\n exit\n \
+                f: r2 = *(u64 *)(r1 - 8)\n r3 = *(u64 *)(r2 + 8)\n *(u64 *)(r1 - 16) = r2\n \
+                r0 = 0\n exit";
+    let mut program = program(ProgType::Kprobe, text);
+    program.subprograms.push(Subprogram {
+        name: "f".to_owned(),
+        start: Pc(8),
+        type_id: None,
+        global: false,
+    });
+    let plan = Plan::new(&program).unwrap();
+    assert_eq!(
+        lines(&plan),
+        ["6 After Own: Loaded 8", "9 After Own: Loaded 8"]
+    );
+    assert_eq!(plan.functions[1].called, plan::Called::Directly);
+    assert_eq!(
+        plan.functions[1].reads.iter().collect::<Vec<_>>(),
+        [Reg::R1]
+    );
+    assert_eq!(plan.functions[0].stack, 16);
+}
+
+#[test]
+fn callbacks_get_what_the_helper_hands_them() {
+    let text = "r6 = 0x11 ll\n *(u64 *)(r10 - 8) = r6\n r1 = 4\n r2 = f ll\n r3 = r10\n r4 = 0\n \
+                call 181\n r0 = 0\n exit\n \
+                f: r3 = *(u64 *)(r2 - 8)\n *(u64 *)(r3 + 0) = r1\n r0 = 0\n exit";
+    let plan = Plan::new(&program(ProgType::Kprobe, text)).unwrap();
+    assert_eq!(lines(&plan), ["12 Before Own: Stored 8"]);
+    assert_eq!(plan.functions[1].called, plan::Called::OnItsOwn);
+}
+
+#[test]
+fn what_cannot_be_recorded_says_where_and_why() {
+    let error = |prog_type, text: &str| {
+        let error = Plan::new(&program(prog_type, text)).unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(
+        error(
+            ProgType::Kprobe,
+            "r2 = 0x00 ll\n r3 = 0\n call 12\n r0 = 0\n exit"
+        ),
+        "test: instruction 3: a tail call doesn't come back: the firing would end in another program"
+    );
+    let walk = "r1 = 0x00 ll\n r2 = f ll\n r3 = 0\n r4 = 0\n call 164\n r0 = 0\n exit\n \
+                f: r0 = 0\n exit";
+    assert!(error(ProgType::Kprobe, walk).contains("the order of a hash table's entries"));
+    assert!(error(ProgType::Xdp, "r0 = 0\n exit").contains("programs of type xdp"));
+    assert!(error(ProgType::Kprobe, "goto +5\n exit").contains("instruction 0"));
+}
+
+/// A call of a helper that no kernel has stands where nobody comes.
+#[test]
+fn poisoned_calls_are_no_obstacle() {
+    let plan = plan("r0 = 0\n if r0 == 0 goto out\n call 195896080\n out: r0 = 0\n exit");
+    assert_eq!(lines(&plan), [""; 0]);
+}
+
+/// A frame that is full, and one that has just enough room for the buffer's address.
+#[test]
+fn a_full_stack_has_no_room() {
+    let recorded = |off: i16| {
+        let text = format!("*(u64 *)(r10 - {off}) = 0\n r0 = 0\n exit");
+        let plan = Plan::new(&program(ProgType::Kprobe, &text)).unwrap();
+        let added = RecordMaps::add(&plan.program().maps, 4096);
+        let options = RecordOptions {
+            number: 0,
+            context_len: 0,
+            all: true,
+        };
+        plan.record(&added, &options)
+    };
+    assert!(recorded(504).is_ok());
+    let error = recorded(512).unwrap_err();
+    assert!(error.to_string().contains("no room"), "{error}");
+}

@@ -1,0 +1,223 @@
+//! The running kernel as a test asks for it: is it there, and what do these programs do
+//! there?
+
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+use super::attach::{AttachError, AttachPoint, Attachment, attach};
+use super::availability::Availability;
+use super::error::{Command, KernelError, NoVerdict};
+use super::kernel_map::KernelMap;
+use super::load::{LoadOptions, load};
+use super::loaded_program::LoadedProgram;
+use super::maps::LoadedMaps;
+use crate::program::Program;
+use crate::util::{Errno, MapId};
+use crate::verifier::Verdict;
+
+/// The running kernel, of which is known that it loads programs for this process.
+///
+/// ```no_run
+/// use bpflab::Object;
+/// use bpflab::kernel::Kernel;
+///
+/// fn sees_exits() -> Result<(), Box<dyn std::error::Error>> {
+///     let kernel = match Kernel::available() {
+///         Ok(kernel) => kernel,
+///         Err(missing) => {
+///             eprintln!("skipped: {missing}");
+///             return Ok(());
+///         }
+///     };
+///     let object = Object::open("examples/bpf/exits.bpf.o")?;
+///     let programs: Vec<_> = object.programs().collect::<Result<_, _>>()?;
+///     let running = kernel.attach(&programs)?;
+///     let events = running.map("events").ok_or("no map")?.ring()?;
+///     std::process::Command::new("true").status()?;
+///     assert!(events.drain(|record| assert!(!record.is_empty())) > 0);
+///     Ok(())
+/// }
+/// # sees_exits().unwrap();
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    availability: &'static Availability,
+}
+
+/// Why the running kernel can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}", .0.join("; "))]
+pub struct Missing(Vec<String>);
+
+/// Programs that are attached, their maps, and what the kernel tells of them. All of it
+/// ends when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    // Dropped in this order.
+    attachments: Vec<Attachment>,
+    programs: Vec<LoadedProgram>,
+    maps: LoadedMaps,
+    names: Vec<String>,
+}
+
+/// Why programs don't run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The kernel did not judge a program, or made no map.
+    #[error(transparent)]
+    NoVerdict(#[from] NoVerdict),
+    /// The kernel rejected a program.
+    #[error("program {program} is rejected: {}", .verdict.message)]
+    Rejected {
+        /// The program.
+        program: String,
+        /// What the verifier said.
+        verdict: Box<Verdict>,
+    },
+    /// A program was not attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// Something else that the kernel refused.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+impl RunError {
+    /// Whether it is the machine or the rights that are missing: the exit code is 3 then.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        match self {
+            Self::NoVerdict(_) => true,
+            Self::Attach(error) => error.is_unavailable(),
+            Self::Rejected { .. } | Self::Kernel(_) => false,
+        }
+    }
+}
+
+impl Kernel {
+    /// The running kernel; asked once in the life of a process.
+    ///
+    /// # Errors
+    /// What is missing, and what to do about it: a test prints it and ends.
+    pub fn available() -> Result<Self, Missing> {
+        static AVAILABILITY: OnceLock<Availability> = OnceLock::new();
+        let availability = AVAILABILITY.get_or_init(Availability::probe);
+        match availability.usable() {
+            true => Ok(Self { availability }),
+            false => Err(Missing(availability.missing())),
+        }
+    }
+
+    /// What it offers.
+    #[must_use]
+    pub const fn offers(&self) -> &'static Availability {
+        self.availability
+    }
+
+    /// Loads the programs of an object and attaches each where its section says.
+    ///
+    /// # Errors
+    /// The first program that is rejected or can't be attached; what was attached until
+    /// then is detached again.
+    pub fn attach(&self, programs: &[Program]) -> Result<Running, RunError> {
+        let points: Result<Vec<_>, _> = programs.iter().map(AttachPoint::of).collect();
+        self.attach_at(programs, &points?)
+    }
+
+    /// The same, with each program at the place of its number; programs without one are
+    /// loaded only (those that others call by a map of programs).
+    ///
+    /// # Errors
+    /// As of [`attach`](Self::attach).
+    pub fn attach_at(
+        &self,
+        programs: &[Program],
+        points: &[AttachPoint],
+    ) -> Result<Running, RunError> {
+        // What the kernel lacks, it tells better than the load does.
+        points.iter().try_for_each(AttachPoint::available)?;
+        let (maps, btf) = programs.first().map_or((&[][..], None), |first| {
+            (&first.maps[..], first.btf.as_ref())
+        });
+        let mut running = Running {
+            attachments: Vec::new(),
+            programs: Vec::new(),
+            maps: LoadedMaps::create(maps, btf)?,
+            names: maps.iter().map(|def| def.name.clone()).collect(),
+        };
+        for program in programs {
+            let loaded = load(program, &running.maps, &LoadOptions::default())?;
+            let accepted = loaded.program.ok_or_else(|| RunError::Rejected {
+                program: program.name.clone(),
+                verdict: Box::new(loaded.verdict),
+            })?;
+            running.maps.set_program(maps, &accepted)?;
+            running.programs.push(accepted);
+        }
+        for (program, point) in running.programs.iter().zip(points) {
+            running.attachments.push(attach(program, point)?);
+        }
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// A map by its name; none where the object has no such map.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Option<KernelMap<'_>> {
+        let index = self.names.iter().position(|known| known == name)?;
+        self.maps.map(MapId::from_index(index))
+    }
+
+    /// All maps.
+    #[must_use]
+    pub const fn maps(&self) -> &LoadedMaps {
+        &self.maps
+    }
+
+    /// The programs, in the order in which they were given.
+    #[must_use]
+    pub fn programs(&self) -> &[LoadedProgram] {
+        &self.programs
+    }
+
+    /// What is attached, in that order.
+    #[must_use]
+    pub fn attachments(&self) -> &[Attachment] {
+        &self.attachments
+    }
+
+    /// How often any of the programs was skipped, since it or another one of its hook ran.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn missed(&self) -> Result<u64, KernelError> {
+        self.attachments.iter().map(Attachment::missed).sum()
+    }
+
+    /// The value under a key of a map; none where there is no such element.
+    ///
+    /// # Errors
+    /// `ENOENT` for a map that is not there, and what the kernel says.
+    pub fn lookup(&self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, KernelError> {
+        let index = self.names.iter().position(|known| known == map);
+        match index {
+            Some(index) => self.maps.lookup(MapId::from_index(index), key),
+            None => {
+                let object = format!("map {map}");
+                Err(KernelError::new(
+                    Command::MapLookupElem,
+                    object,
+                    Errno::ENOENT,
+                ))
+            }
+        }
+    }
+
+    /// Detaches the programs; their maps can still be read.
+    pub fn detach(&mut self) {
+        self.attachments.clear();
+    }
+}

@@ -1,0 +1,54 @@
+//! Tracepoint programs made up, in the running kernel: recorded there and replayed on every
+//! engine, which have to do the same. Skipped, visibly, where the kernel can't be asked.
+//!
+//! `BPFLAB_RANDOM_COUNT` says how many programs are made, `BPFLAB_SEED` gives others. The
+//! command does the same: `bpflab compare --generated 10000 --seed 1`.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "kernel/here.rs"]
+mod here;
+
+use bpflab::compare::generated::{GeneratedOptions, compare_generated};
+use bpflab::compare::replay::Word;
+use bpflab::report::{FindingRow, GeneratedSummary};
+
+/// A number in the environment.
+fn setting(name: &str, otherwise: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+// The only test of its binary: no other thread of the process fires the programs then.
+#[test]
+fn programs_made_up_do_the_same_in_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let options = GeneratedOptions {
+        count: setting("BPFLAB_RANDOM_COUNT", 100),
+        seed: setting("BPFLAB_SEED", 1),
+        ..GeneratedOptions::default()
+    };
+    let tally = match compare_generated(&options, |_| {}) {
+        Ok(tally) => tally,
+        Err(error) if error.is_unavailable() => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let findings = tally.findings.iter().map(|found| FindingRow::new(found).to_string());
+    let findings: String = findings.collect();
+    let summary = GeneratedSummary::new(&tally);
+    eprintln!("{summary}");
+    assert!(tally.is_fine(), "{findings}\n{summary}");
+    // Nearly all are accepted and recorded, and every one recorded has its verdict.
+    assert!(summary.accepted * 10 >= options.count * 9, "{summary}");
+    assert!(tally.recorded * 10 >= summary.accepted * 9, "{summary}");
+    assert!(tally.firings >= tally.recorded * options.firings as u64, "{summary}");
+    for engine in &tally.engines {
+        let equal = engine.verdicts.get(&Word::Equal).copied().unwrap_or_default();
+        assert_eq!(equal, tally.recorded, "{summary}");
+    }
+}

@@ -1,0 +1,22 @@
+//! Recording in the running kernel: whose events are in, that none is missing, how it
+//! ends, and that nothing stays behind.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[cfg(feature = "cli")]
+#[path = "cli/command.rs"]
+mod command;
+#[cfg(feature = "cli")]
+#[path = "live_record/command_line.rs"]
+mod command_line;
+#[cfg(feature = "cli")]
+#[path = "live_record/ending.rs"]
+mod ending;
+#[path = "kernel/here.rs"]
+mod here;
+#[path = "live_record/outputs.rs"]
+mod outputs;
+#[path = "live_record/recorded.rs"]
+mod recorded;
+#[path = "live_record/whose.rs"]
+mod whose;

@@ -1,0 +1,222 @@
+//! `bpflab record` as a user meets it.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+
+use super::command::bpflab;
+use super::ending::{Scratch, json};
+use super::recorded::{WRITES, dd, is_there};
+
+fn run(arguments: &[&str], file: &Scratch, command: &[&str]) -> Output {
+    let mut bpflab = bpflab();
+    bpflab.arg("record").args(arguments).arg("-o").arg(&file.0);
+    if !command.is_empty() {
+        bpflab.arg("--").args(command);
+    }
+    bpflab.stdin(Stdio::null()).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_is_recorded_is_told() {
+    if !is_there() {
+        return;
+    }
+    let file = Scratch::new("told");
+    let output = run(
+        &[WRITES, "count_write"],
+        &file,
+        &["sh", "-c", &dd(1000, 64)],
+    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for part in [
+        ": 1000 events in ",
+        ", 0 lost",
+        "count_write  tp/syscalls/sys_enter_write     1000       0",
+        "the command exited with 0",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let line = format!("{}; exit 3", dd(10, 1));
+    let output = run(
+        &[WRITES, "--json", "--buffer", "1M"],
+        &file,
+        &["sh", "-c", &line],
+    );
+    let row = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{row}");
+    assert_eq!((&row["events"], &row["lost"]), (&10.into(), &0.into()));
+    assert_eq!(
+        (&row["ended"], &row["exit_code"]),
+        (&"exited".into(), &3.into())
+    );
+    assert_eq!(row["buffer_bytes"], 1 << 20);
+    assert_eq!(row["programs"][0]["recorded"], "firings");
+    assert_eq!(row["programs"][0]["firings"], 10);
+}
+
+#[test]
+fn a_buffer_that_is_too_small_loses_and_says_so() {
+    if !is_there() {
+        return;
+    }
+    let file = Scratch::new("lossy");
+    let arguments = [WRITES, "--json", "--buffer", "4K"];
+    let output = run(&arguments, &file, &["sh", "-c", &dd(200_000, 1)]);
+    let row = json(&output);
+    assert_eq!(output.status.code(), Some(1), "{row}");
+    let (events, lost) = (
+        row["events"].as_u64().unwrap(),
+        row["lost"].as_u64().unwrap(),
+    );
+    assert!(lost > 0 && events > 0);
+    assert_eq!(
+        events + lost,
+        200_000,
+        "none vanishes without a word: {row}"
+    );
+    assert_eq!(row["losses"][0]["cause"], "ring buffer full");
+    let recorded = file.read();
+    assert_eq!(
+        recorded.losses.iter().map(|loss| loss.count).sum::<u64>(),
+        lost
+    );
+    assert!(!recorded.gaps().is_empty());
+}
+
+#[test]
+fn bad_usage_is_told_and_leaves_no_file() {
+    let file = Scratch::new("usage");
+    let echo = ["echo"];
+    for (arguments, command, part) in [
+        (&[WRITES][..], &[][..], "what is to be recorded?"),
+        (&["nothing.bpf.o"], &echo, "nothing.bpf.o: no such file"),
+        (&["nothing"], &echo, "no such file, and no tracepoint"),
+        (&["README.md"], &echo, "not an ELF file"),
+        (&[WRITES, "--buffer", "3x"], &echo, "--buffer"),
+        (&[WRITES, "--duration=-1"], &echo, "--duration"),
+        (&[WRITES, "--all", "--pid", "1"], &[], "cannot be used with"),
+        (
+            &[WRITES, "--attach", "nobody=a/b"],
+            &echo,
+            "no such program",
+        ),
+    ] {
+        let output = run(arguments, &file, command);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(part), "{part}: {text}");
+        assert!(!file.0.exists());
+    }
+    if !is_there() {
+        return;
+    }
+    for (arguments, command, part) in [
+        (
+            &[WRITES][..],
+            &["/no/such/command"][..],
+            "/no/such/command: can't be started",
+        ),
+        (&[WRITES, "nobody"], &echo, "no such program"),
+        (&[WRITES, "--buffer", "5000"], &echo, "a power of two"),
+        (&["syscalls/sys_enter_wrte"], &echo, "sys_enter_write"),
+        (
+            &[WRITES, "--attach", "count_write=no/such"],
+            &echo,
+            "no/such",
+        ),
+    ] {
+        let output = run(arguments, &file, command);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    if !is_there() {
+        return;
+    }
+    let file = Scratch::new("missing");
+    // Kernels without kprobes know no such place.
+    if !std::path::Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+        let object = "examples/bpf/vfs_read_latency.bpf.o";
+        let output = run(&[object], &file, &["echo"]);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(
+            stderr(&output).contains("not available here"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    // As somebody else, who may not read our files, but everybody's.
+    let binary = Scratch::new("binary");
+    std::fs::copy(env!("CARGO_BIN_EXE_bpflab"), &binary.0).unwrap();
+    let object = Scratch::new("object.o");
+    std::fs::copy(WRITES, &object.0).unwrap();
+    let mut nobody = Command::new(&binary.0);
+    nobody
+        .args(["record"])
+        .arg(&object.0)
+        .arg("-o")
+        .arg(&file.0)
+        .args(["--", "echo"]);
+    let output = nobody
+        .uid(65534)
+        .gid(65534)
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("run this as root"), "{text}");
+    assert!(!file.0.exists());
+}
+
+#[test]
+fn a_namespace_of_processes_changes_nothing() {
+    if !is_there() {
+        return;
+    }
+    let file = Scratch::new("namespace");
+    let inside = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    let mut unshare = Command::new("unshare");
+    unshare.args(inside).arg(env!("CARGO_BIN_EXE_bpflab"));
+    unshare
+        .args(["record", WRITES, "--json", "-o"])
+        .arg(&file.0);
+    unshare.args(["--", "sh", "-c", &format!("{}; {}", dd(100, 7), dd(100, 8))]);
+    let Ok(output) = unshare.current_dir(env!("CARGO_MANIFEST_DIR")).output() else {
+        eprintln!("skipped: there is no unshare");
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let row = json(&output);
+    assert_eq!((&row["events"], &row["lost"]), (&200.into(), &0.into()));
+    assert_eq!(file.read().sizes().len(), 200);
+}
+
+#[test]
+fn a_program_can_be_attached_elsewhere() {
+    if !is_there() {
+        return;
+    }
+    let file = Scratch::new("elsewhere");
+    let elsewhere = "count_write=syscalls/sys_enter_pwrite64";
+    let output = run(
+        &[WRITES, "--json", "--attach", elsewhere],
+        &file,
+        &["sh", "-c", &dd(5, 1)],
+    );
+    let row = json(&output);
+    assert_eq!(
+        row["programs"][0]["attach"],
+        "tp/syscalls/sys_enter_pwrite64"
+    );
+    assert_eq!(row["events"], 0, "dd writes by other means");
+}
