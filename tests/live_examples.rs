@@ -155,7 +155,12 @@ fn reads_of_a_disk() {
         return;
     };
     let mut command = work::command(&format!("reads {}", disk.path()), count);
-    if let Some(done) = compare("block_latency", &example("block_latency"), &all(), &mut command) {
+    if let Some(done) = compare(
+        "block_latency",
+        &example("block_latency"),
+        &all(),
+        &mut command,
+    ) {
         done.expect(2 * count, ANY_ORDER);
     }
     let mut command = work::command(&format!("reads {}", disk.path()), count);

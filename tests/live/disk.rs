@@ -56,8 +56,14 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if !self.device.is_empty() {
-            let detached = Command::new("losetup").args(["--detach", &self.device]).status();
-            assert!(detached.is_ok_and(|status| status.success()), "{}", self.device);
+            let detached = Command::new("losetup")
+                .args(["--detach", &self.device])
+                .status();
+            assert!(
+                detached.is_ok_and(|status| status.success()),
+                "{}",
+                self.device
+            );
         }
         std::fs::remove_dir_all(&self.folder).unwrap();
     }

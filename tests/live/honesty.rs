@@ -52,7 +52,10 @@ fn recorded(name: &str, work: &str, count: u64) -> Option<(Object, Vec<u8>)> {
     let object = example(name);
     let options = LiveOptions::default();
     let (bytes, summary) = record(name, &object, &options, &mut work::command(work, count))?;
-    assert!(summary.recorded() >= count && summary.lost() == 0, "{summary:?}");
+    assert!(
+        summary.recorded() >= count && summary.lost() == 0,
+        "{summary:?}"
+    );
     Some((object, bytes))
 }
 
@@ -83,7 +86,11 @@ fn a_byte_of_a_firing_that_was_changed_is_seen() {
             true
         });
         let report = replayed(&object, flipped);
-        assert_eq!(report.word(), Word::Different, "byte {at} of {len}: {report:?}");
+        assert_eq!(
+            report.word(),
+            Word::Different,
+            "byte {at} of {len}: {report:?}"
+        );
     }
 }
 
@@ -123,7 +130,11 @@ fn an_event_that_was_taken_out_is_missed() {
     });
     for gone in [0, 20, firings - 1] {
         let report = replayed(&object, changed(&bytes, |number, _| number != gone));
-        assert_eq!(report.word(), Word::Incomplete, "without {gone}: {report:?}");
+        assert_eq!(
+            report.word(),
+            Word::Incomplete,
+            "without {gone}: {report:?}"
+        );
         let missing = report.missing.join("; ");
         assert!(missing.contains("missing"), "{missing}");
     }
@@ -179,7 +190,9 @@ fn a_byte_of_the_file_that_was_changed_is_seen() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
         let told = match Replay::new(&object, flipped) {
-            Ok(replay) => replay.run(EngineKind::default()).map(|report| report.word()),
+            Ok(replay) => replay
+                .run(EngineKind::default())
+                .map(|report| report.word()),
             Err(error) => Err(error),
         };
         let is_seen = match told {

@@ -98,7 +98,10 @@ fn reads(count: u64, path: &str) {
     use std::io::{Seek, SeekFrom};
     use std::os::unix::fs::FileExt;
     const PAGE: usize = 4096;
-    let options = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).clone();
+    let options = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .clone();
     let mut file = options.open(path).unwrap();
     let len = file.seek(SeekFrom::End(0)).unwrap();
     let pages = len / PAGE as u64;

@@ -233,19 +233,15 @@ fn replay_all(replay: &Replay, engines: &[EngineKind]) -> Vec<Result<Report, Rep
 const MOST_SHRUNK: usize = 20;
 
 /// Shrinks the findings from this one on, a program once for all engines.
-fn shrink_from(
-    known: usize,
-    recorder: &Recorder,
-    tally: &mut Tally,
-) -> Result<(), GeneratedError> {
+fn shrink_from(known: usize, recorder: &Recorder, tally: &mut Tally) -> Result<(), GeneratedError> {
     for at in known..tally.findings.len().min(MOST_SHRUNK) {
         let (before, rest) = tally.findings.split_at_mut(at);
         let Some(finding) = rest.first_mut() else {
             break;
         };
-        let same = before.iter().find(|other| {
-            other.recipe == finding.recipe && other.kind.key() == finding.kind.key()
-        });
+        let same = before
+            .iter()
+            .find(|other| other.recipe == finding.recipe && other.kind.key() == finding.kind.key());
         match same {
             Some(other) => finding.shrunk = other.shrunk,
             None => shrink(recorder, finding)?,
