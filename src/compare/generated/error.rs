@@ -31,7 +31,7 @@ pub enum GeneratedError {
     Attach(#[from] AttachError),
     /// What programs put out can't be read.
     #[error(transparent)]
-    Live(#[from] LiveError),
+    Live(#[from] Box<LiveError>),
     /// The recording can't be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -41,6 +41,12 @@ pub enum GeneratedError {
     /// The kernel refuses a program of bpflab's own.
     #[error("a program of bpflab's own: {0}")]
     Own(String),
+}
+
+impl From<LiveError> for GeneratedError {
+    fn from(error: LiveError) -> Self {
+        Self::Live(Box::new(error))
+    }
 }
 
 impl From<Errno> for GeneratedError {
