@@ -38,7 +38,10 @@ fn programs_made_up_do_the_same_in_the_kernel() {
         }
         Err(error) => panic!("{error}"),
     };
-    let findings = tally.findings.iter().map(|found| FindingRow::new(found).to_string());
+    let findings = tally
+        .findings
+        .iter()
+        .map(|found| FindingRow::new(found).to_string());
     let findings: String = findings.collect();
     let summary = GeneratedSummary::new(&tally);
     eprintln!("{summary}");
@@ -46,9 +49,16 @@ fn programs_made_up_do_the_same_in_the_kernel() {
     // Nearly all are accepted and recorded, and every one recorded has its verdict.
     assert!(summary.accepted * 10 >= options.count * 9, "{summary}");
     assert!(tally.recorded * 10 >= summary.accepted * 9, "{summary}");
-    assert!(tally.firings >= tally.recorded * options.firings as u64, "{summary}");
+    assert!(
+        tally.firings >= tally.recorded * options.firings as u64,
+        "{summary}"
+    );
     for engine in &tally.engines {
-        let equal = engine.verdicts.get(&Word::Equal).copied().unwrap_or_default();
+        let equal = engine
+            .verdicts
+            .get(&Word::Equal)
+            .copied()
+            .unwrap_or_default();
         assert_eq!(equal, tally.recorded, "{summary}");
     }
 }

@@ -1,15 +1,16 @@
 //! `bpflab record` as a user meets it.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::command::bpflab;
 use super::ending::{Scratch, json};
 use super::recorded::{WRITES, dd, is_there};
 
-fn run(arguments: &[&str], file: &Scratch, command: &[&str]) -> Output {
+fn run(arguments: &[&str], file: &Path, command: &[&str]) -> Output {
     let mut bpflab = bpflab();
-    bpflab.arg("record").args(arguments).arg("-o").arg(&file.0);
+    bpflab.arg("record").args(arguments).arg("-o").arg(file);
     if !command.is_empty() {
         bpflab.arg("--").args(command);
     }
@@ -28,7 +29,7 @@ fn what_is_recorded_is_told() {
     let file = Scratch::new("told");
     let output = run(
         &[WRITES, "count_write"],
-        &file,
+        &file.0,
         &["sh", "-c", &dd(1000, 64)],
     );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -44,7 +45,7 @@ fn what_is_recorded_is_told() {
     let line = format!("{}; exit 3", dd(10, 1));
     let output = run(
         &[WRITES, "--json", "--buffer", "1M"],
-        &file,
+        &file.0,
         &["sh", "-c", &line],
     );
     let row = json(&output);
@@ -66,7 +67,7 @@ fn a_buffer_that_is_too_small_loses_and_says_so() {
     }
     let file = Scratch::new("lossy");
     let arguments = [WRITES, "--json", "--buffer", "4K"];
-    let output = run(&arguments, &file, &["sh", "-c", &dd(200_000, 1)]);
+    let output = run(&arguments, &file.0, &["sh", "-c", &dd(200_000, 1)]);
     let row = json(&output);
     assert_eq!(output.status.code(), Some(1), "{row}");
     let (events, lost) = (
@@ -106,7 +107,7 @@ fn bad_usage_is_told_and_leaves_no_file() {
             "no such program",
         ),
     ] {
-        let output = run(arguments, &file, command);
+        let output = run(arguments, &file.0, command);
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(part), "{part}: {text}");
@@ -130,11 +131,22 @@ fn bad_usage_is_told_and_leaves_no_file() {
             "no/such",
         ),
     ] {
-        let output = run(arguments, &file, command);
+        let output = run(arguments, &file.0, command);
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    if !is_there() {
+        return;
+    }
+    let output = run(&[WRITES], Path::new("/dev/full"), &["sleep", "10"]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("No space left on device"), "{text}");
 }
 
 #[test]
@@ -144,9 +156,9 @@ fn what_is_missing_is_told() {
     }
     let file = Scratch::new("missing");
     // Kernels without kprobes know no such place.
-    if !std::path::Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+    if !Path::new("/sys/bus/event_source/devices/kprobe").exists() {
         let object = "examples/bpf/vfs_read_latency.bpf.o";
-        let output = run(&[object], &file, &["echo"]);
+        let output = run(&[object], &file.0, &["echo"]);
         assert_eq!(output.status.code(), Some(3));
         assert!(
             stderr(&output).contains("not available here"),
@@ -210,7 +222,7 @@ fn a_program_can_be_attached_elsewhere() {
     let elsewhere = "count_write=syscalls/sys_enter_pwrite64";
     let output = run(
         &[WRITES, "--json", "--attach", elsewhere],
-        &file,
+        &file.0,
         &["sh", "-c", &dd(5, 1)],
     );
     let row = json(&output);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bpflab::compare::live::{LiveOptions, Summary};
+use bpflab::compare::live::{Live, LiveOptions, Summary};
 use bpflab::compare::recording::{Ended, Filter, How, When};
 use bpflab::kernel::process::Stop;
 
@@ -142,7 +142,7 @@ fn a_process_that_runs_already_is_recorded_with_its_children() {
         ..LiveOptions::default()
     };
     let object = bpflab::Object::open(WRITES).unwrap();
-    let mut live = bpflab::compare::live::Live::start(&object, &options).unwrap();
+    let mut live = Live::start(&object, &options).unwrap();
     let mut file = Vec::new();
     let summary = live.watch(&mut file).unwrap();
     let group = format!("-{}", running.id());
@@ -186,4 +186,21 @@ fn samples_of_a_tracepoint_are_the_commands() {
     // The shell itself and two commands.
     assert_eq!(of("sched_process_exec").len(), 3);
     assert_eq!(summary.events.len(), 2);
+}
+
+#[test]
+fn a_session_runs_again_and_counts_anew() {
+    if !is_there() {
+        return;
+    }
+    let object = bpflab::Object::open(WRITES).unwrap();
+    let mut live = Live::start(&object, &LiveOptions::default()).unwrap();
+    for round in 1..=2 {
+        let mut file = Vec::new();
+        let summary = live.run(&mut writes(20, 300), &mut file).unwrap();
+        let recorded = Recorded::read(&file);
+        assert_eq!((summary.recorded(), summary.lost()), (20, 0));
+        assert_eq!(recorded.gaps(), []);
+        assert_eq!(recorded.value(When::After, "hist", 8), 20 * round);
+    }
 }

@@ -10,6 +10,7 @@
 //! | file | its one job |
 //! |---|---|
 //! | `batch` | many programs as one object |
+//! | `error` | why programs can't be compared |
 //! | `fire` | system calls that do nothing |
 //! | `record` | a batch in the kernel |
 //! | `verdict` | what a replay says of one program among many |
@@ -21,32 +22,26 @@
 //! that the tracepoint itself is not switched on and off.
 
 mod batch;
+mod error;
 mod fire;
 mod record;
 mod tally;
 mod verdict;
 
 pub use batch::Recipe;
+pub use error::GeneratedError;
 pub use tally::{Detail, EngineTally, Finding, FindingKind, Tally, Times};
 pub use verdict::Replayed;
 
 use std::thread;
 use std::time::Instant;
 
-use thiserror::Error;
-
 use self::batch::Batch;
 use self::record::Recorder;
-use super::live::LiveError;
-use super::recording::WriteError;
 use super::replay::{Replay, ReplayError, Report, Word};
 use crate::r#gen;
 use crate::harness::EngineKind;
-use crate::isa::AsmError;
-use crate::kernel::attach::AttachError;
-use crate::kernel::{KernelError, NoVerdict, NoVerdictKind};
 use crate::spec::ProgType;
-use crate::util::Errno;
 
 /// How many programs, and on what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,66 +73,6 @@ impl Default for GeneratedOptions {
 /// Programs that are attached at a time: the kernel has 64 at a tracepoint
 /// (`BPF_TRACE_MAX_PROGS`), and others may have theirs.
 const BATCH: u64 = 48;
-
-/// Why programs could not be compared at all.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum GeneratedError {
-    /// The kernel did not judge a program, or made no map.
-    #[error(transparent)]
-    NoVerdict(#[from] NoVerdict),
-    /// A command of `bpf(2)` failed.
-    #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// An operation on a map failed.
-    #[error("a map of the recorder: {0}")]
-    Map(Errno),
-    /// A map of the recorder is not there, or holds something else.
-    #[error("a map of the recorder is not there: a mistake in bpflab")]
-    NoMap,
-    /// A program can't be attached.
-    #[error(transparent)]
-    Attach(#[from] AttachError),
-    /// What programs put out can't be read.
-    #[error(transparent)]
-    Live(#[from] LiveError),
-    /// The recording can't be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The recording can't be replayed.
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    /// The kernel refuses a program of bpflab's own.
-    #[error("a program of bpflab's own: {0}")]
-    Own(String),
-}
-
-impl From<Errno> for GeneratedError {
-    fn from(errno: Errno) -> Self {
-        Self::Map(errno)
-    }
-}
-
-impl From<AsmError> for GeneratedError {
-    fn from(error: AsmError) -> Self {
-        Self::Own(error.to_string())
-    }
-}
-
-impl GeneratedError {
-    /// Whether it would be possible elsewhere: with other rights, or another kernel.
-    #[must_use]
-    pub fn is_unavailable(&self) -> bool {
-        match self {
-            Self::NoVerdict(none) => none.kind != NoVerdictKind::Map,
-            Self::Attach(error) => error.is_unavailable(),
-            Self::Live(error) => error.is_unavailable(),
-            Self::Kernel(error) => error.errno == Errno::EPERM,
-            Self::Map(errno) => *errno == Errno::EPERM,
-            _ => false,
-        }
-    }
-}
 
 /// Makes programs, runs them in the kernel, and replays them; `progress` hears after each
 /// batch what has come so far.

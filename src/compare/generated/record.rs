@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use super::GeneratedError;
 use super::batch::{Batch, Member, TRACEPOINT};
+use super::error::GeneratedError;
 use super::fire::Calls;
 use super::tally::{Detail, Finding, FindingKind, Tally};
 use crate::compare::live::{Drain, Outputs, Snapshot};

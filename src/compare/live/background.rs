@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// Bytes that are handed over at once.
@@ -20,7 +21,9 @@ pub(super) struct Background<'s, W> {
     pieces: SyncSender<Piece>,
     /// Pieces that are written, to be filled again.
     empty: Receiver<Vec<u8>>,
-    thread: ScopedJoinHandle<'s, io::Result<W>>,
+    thread: ScopedJoinHandle<'s, Option<W>>,
+    /// Why the thread has given up.
+    failure: Arc<Mutex<Option<io::Error>>>,
 }
 
 #[derive(Debug)]
@@ -34,20 +37,17 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
     pub fn new<'e>(scope: &'s Scope<'s, 'e>, mut to: W) -> Self {
         let (pieces, filled) = sync_channel(PIECES);
         let (back, empty) = sync_channel(PIECES);
+        let failure = Arc::new(Mutex::new(None));
+        let told = failure.clone();
         let thread = scope.spawn(move || {
-            for piece in filled {
-                match piece {
-                    Piece::Bytes(mut bytes) => {
-                        to.write_all(&bytes)?;
-                        bytes.clear();
-                        // Nobody may want it any more.
-                        let _ = back.try_send(bytes);
-                    }
-                    Piece::Flush => to.flush()?,
+            let written = write_all(&mut to, &filled, &back);
+            match written {
+                Ok(()) => Some(to),
+                Err(error) => {
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    None
                 }
             }
-            to.flush()?;
-            Ok(to)
         });
         Self {
             bytes: 0,
@@ -55,6 +55,7 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
             pieces,
             empty,
             thread,
+            failure,
         }
     }
 
@@ -68,11 +69,11 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
     /// # Errors
     /// What the file says.
     pub fn finish(mut self) -> io::Result<W> {
-        // The thread's own answer says why it is gone.
-        let _ = self.hand_over();
+        self.hand_over()?;
         drop(self.pieces);
         match self.thread.join() {
-            Ok(written) => written,
+            Ok(Some(written)) => Ok(written),
+            Ok(None) => Err(failure(&self.failure)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -88,14 +89,36 @@ impl<'s, W: Write + Send + 's> Background<'s, W> {
     }
 
     fn send(&self, piece: Piece) -> io::Result<()> {
-        self.pieces.send(piece).map_err(|_| {
-            // `finish` tells what it was.
-            io::Error::new(
-                io::ErrorKind::BrokenPipe,
-                "the file could not be written to",
-            )
-        })
+        let sent = self.pieces.send(piece);
+        sent.map_err(|_| failure(&self.failure))
     }
+}
+
+/// Writes all pieces, and gives them back empty.
+fn write_all<W: Write>(
+    to: &mut W,
+    filled: &Receiver<Piece>,
+    back: &SyncSender<Vec<u8>>,
+) -> io::Result<()> {
+    for piece in filled {
+        match piece {
+            Piece::Bytes(mut bytes) => {
+                to.write_all(&bytes)?;
+                bytes.clear();
+                // Nobody may want it any more.
+                let _ = back.try_send(bytes);
+            }
+            Piece::Flush => to.flush()?,
+        }
+    }
+    to.flush()
+}
+
+/// What the file said; whoever asks again is told less.
+fn failure(told: &Mutex<Option<io::Error>>) -> io::Error {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let less = || io::Error::new(io::ErrorKind::BrokenPipe, "the file can't be written to");
+    told.take().unwrap_or_else(less)
 }
 
 impl<'s, W: Write + Send + 's> Write for Background<'s, W> {
@@ -154,9 +177,19 @@ mod tests {
             let mut file = Background::new(scope, Full);
             let piece = vec![0; PIECE];
             // The first piece that is refused ends the thread, and then the writing.
-            while file.write_all(&piece).is_ok() {}
+            loop {
+                if let Err(error) = file.write_all(&piece) {
+                    assert!(file.finish().is_err());
+                    break error;
+                }
+            }
+        });
+        assert_eq!(error.raw_os_error(), Some(28));
+        let error = scope(|scope| {
+            let mut file = Background::new(scope, Full);
+            file.write_all(&[0]).unwrap();
             file.finish().err()
         });
-        assert_eq!(error.and_then(|e| e.raw_os_error()), Some(28));
+        assert_eq!(error.and_then(|error| error.raw_os_error()), Some(28));
     }
 }

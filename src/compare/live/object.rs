@@ -24,6 +24,7 @@ use crate::kernel::process::settle;
 use crate::kernel::{Availability, LoadedMaps, USDT_SPECS, possible_cpus};
 use crate::object::Object;
 use crate::program::MapDef;
+use crate::spec::UpdateFlags;
 use crate::util::{Errno, MapId};
 
 /// The programs of an object in the kernel, to be attached while a command runs.
@@ -139,6 +140,26 @@ impl Live {
         self.record.maps.get(..self.own).unwrap_or_default()
     }
 
+    /// Takes back what a former run has left: numbers of firings, and processes that are
+    /// long gone.
+    fn forget(&self) -> Result<(), LiveError> {
+        let failed = LiveError::system("clearing the recorder's maps");
+        if let Some(state) = self.maps.map(self.record.state) {
+            let zeros = vec![0; state.value_size()];
+            let updated = state.update(&0u32.to_ne_bytes(), &zeros, UpdateFlags::empty());
+            updated.map_err(&failed)?;
+        }
+        if let Some(targets) = self.maps.map(self.record.targets) {
+            for process in self.maps.keys(self.record.targets)? {
+                match targets.delete(&process) {
+                    Ok(()) | Err(Errno::ENOENT) => {}
+                    Err(errno) => return Err(failed(errno)),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The maps, and what each CPU says, at a moment when no program runs any more and all
     /// firings are written.
     ///
@@ -200,6 +221,8 @@ impl Subject for Live {
         header: &mut Header,
     ) -> Result<Begun<Outputs>, LiveError> {
         let mut before = Snapshot::read(&self.maps, self.own());
+        self.forget()?;
+        let before = Snapshot::read(&self.maps, self.own());
         let programs = self
             .programs
             .watched

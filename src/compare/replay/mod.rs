@@ -8,7 +8,9 @@
 //!
 //! | file | its one job |
 //! |---|---|
-//! | `driver` | the whole way of a recording |
+//! | `driver` | a recording and its object, and what is asked of them |
+//! | `pass` | one way through the recording |
+//! | `judge` | what is said at its end |
 //! | `source` | where it comes from |
 //! | `programs` | the object's programs, found by their instructions, rewritten |
 //! | `player` | the machine that they run on |
@@ -28,11 +30,13 @@ mod contents;
 mod difference;
 mod driver;
 mod error;
+mod judge;
 mod logs;
 mod look;
 mod missing;
 mod order;
 mod outputs;
+mod pass;
 mod player;
 mod programs;
 mod sent;

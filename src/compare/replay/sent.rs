@@ -2,7 +2,7 @@
 //! replay has room for all, so what it sends then is left out.
 
 use crate::instrument::{Entry, Plan, What};
-use crate::isa::{CallTarget, Insn, decode};
+use crate::isa::{CallTarget, Insn, decode, decode_all};
 use crate::program::Program;
 use crate::spec::helpers::id;
 use crate::util::HelperId;
@@ -46,4 +46,22 @@ fn result(entry: &Entry<'_>) -> Option<u64> {
         .filter(|(field, _)| field.what == What::Result);
     let (_, bytes) = results.next()?;
     bytes.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// Whether a program calls a helper whose output is looked at.
+pub(super) fn puts_out(program: &Program) -> bool {
+    const PUT_OUT: [HelperId; 8] = [
+        id::perf_event_output,
+        id::trace_printk,
+        id::trace_vprintk,
+        id::ringbuf_output,
+        id::ringbuf_reserve,
+        id::ringbuf_reserve_dynptr,
+        id::ringbuf_submit,
+        id::ringbuf_submit_dynptr,
+    ];
+    decode_all(&program.insns).any(|(_, insn)| match insn {
+        Ok(Insn::Call(CallTarget::Helper(helper))) => PUT_OUT.contains(&helper),
+        _ => false,
+    })
 }

@@ -1,0 +1,13 @@
+//! What came of a replay, in text and as JSON.
+
+mod json;
+mod text;
+mod view;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use json::{map_json, output_json, program_json};
+pub(super) use text::{Explained, said_of_map, said_of_output, said_of_program};
+pub use view::ReplayView;

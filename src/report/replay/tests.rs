@@ -1,0 +1,159 @@
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::ReplayView;
+use crate::compare::replay::SourceLine;
+use crate::compare::replay::{
+    Different, FirstDifference, Instruction, MapReport, MapVerdict, OutputReport, OutputVerdict,
+    ProgramReport, Report, Verdict,
+};
+use crate::harness::EngineKind;
+use crate::instrument::What;
+use crate::isa::Reg;
+use crate::util::Pc;
+
+fn program(name: &str, verdict: Verdict) -> ProgramReport {
+    ProgramReport {
+        name: name.to_owned(),
+        engine: Some(EngineKind::Jit),
+        firings: 12,
+        raced: 0,
+        missed: 0,
+        verdict,
+    }
+}
+
+fn difference() -> FirstDifference {
+    FirstDifference {
+        firing: 7,
+        cpu: 1,
+        sequence: 3,
+        time: 5_000_000_042,
+        tgid: 42,
+        pid: 43,
+        what: Different::Given {
+            what: What::Operand,
+            expected: vec![9, 0, 0, 0, 0, 0, 0, 0],
+            got: vec![1, 0, 0, 0, 0, 0, 0, 0],
+        },
+        place: Some(Instruction {
+            pc: Pc(65),
+            text: "(db) lock *(u64 *)(r0 +0) += r1".to_owned(),
+            source: Some(SourceLine {
+                file: "a.c".to_owned(),
+                line: 52,
+                column: 3,
+                text: "__sync_fetch_and_add(count, 1);".to_owned(),
+            }),
+        }),
+        registers: vec![(Reg::R0, 0x10), (Reg::R1, 1)],
+    }
+}
+
+fn report() -> Report {
+    Report {
+        engine: EngineKind::Jit,
+        programs: vec![
+            program("count", Verdict::Different(Box::new(difference()))),
+            ProgramReport {
+                engine: Some(EngineKind::Checked),
+                raced: 2,
+                missed: 1,
+                ..program("other", Verdict::Equal)
+            },
+        ],
+        maps: vec![
+            MapReport {
+                name: "hist".to_owned(),
+                verdict: MapVerdict::Equal(64),
+            },
+            MapReport {
+                name: "waiting".to_owned(),
+                verdict: MapVerdict::OrderUnknown {
+                    why: "CPU 0 and CPU 1 stored to it".to_owned(),
+                    differing: 2,
+                },
+            },
+        ],
+        outputs: vec![OutputReport {
+            name: "events".to_owned(),
+            recorded: 3,
+            replayed: 2,
+            verdict: OutputVerdict::Different {
+                at: 2,
+                cpu: None,
+                expected: Some(vec![0xab; 3]),
+                got: None,
+            },
+        }],
+        missing: vec!["2 lost of count: ring buffer full".to_owned()],
+    }
+}
+
+fn view(report: &Report) -> ReplayView<'_> {
+    ReplayView {
+        recording: "a.rec",
+        object: "a.bpf.o",
+        report,
+        elapsed: Some(Duration::from_nanos(2400)),
+    }
+}
+
+#[test]
+fn a_difference_is_told_with_its_place() {
+    let report = report();
+    let text = view(&report).to_string();
+    let expected = "\
+a.rec: 24 firings on jit, 100.0 ns each, reading included
+  count    12  firings  different at firing 7
+  other    12  firings  equal, 2 with memory that others changed, 1 missed by the kernel (on the checked engine)
+  hist     64  entries  equal
+  waiting      map      order unknown: CPU 0 and CPU 1 stored to it; 2 entries differ
+  events    3  outputs  different at number 2: ababab in the kernel, nothing in the replay
+missing: 2 lost of count: ring buffer full
+
+count differs at firing 7: number 3 on CPU 1, process 42, thread 43, 5.000000042 s after boot
+  at 65: (db) lock *(u64 *)(r0 +0) += r1
+    a.c:52  __sync_fetch_and_add(count, 1);
+  operand: 9 (0900000000000000) in the kernel, 1 (0100000000000000) in the replay
+  registers of the replay before that instruction:
+    r0=0x10  r1=0x1
+verdict: different
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn everything_is_in_the_json() {
+    let report = report();
+    let json = view(&report).json();
+    assert_eq!(json["verdict"], "different");
+    assert_eq!(json["firings"], 24);
+    assert_eq!(json["ns_per_firing"], 100.0);
+    let first = &json["programs"][0]["difference"];
+    assert_eq!(
+        (&first["insn"], &first["kind"]),
+        (&json!(65), &json!("given"))
+    );
+    assert_eq!(first["registers"]["r1"], "0x1");
+    assert_eq!(first["source"]["line"], 52);
+    assert_eq!(json["programs"][1]["difference"], Json::Null);
+    assert_eq!(json["maps"][1]["verdict"], "order_unknown");
+    assert_eq!(json["outputs"][0]["expected"], "ababab");
+    assert_eq!(json["missing"][0], "2 lost of count: ring buffer full");
+}
+
+#[test]
+fn the_worst_verdict_is_that_of_the_whole() {
+    use crate::compare::replay::Word;
+    let mut report = report();
+    report.programs.remove(0);
+    report.outputs.clear();
+    assert_eq!(report.word(), Word::Incomplete);
+    report.missing.clear();
+    assert_eq!(report.word(), Word::OrderUnknown);
+    assert!(report.is_fine());
+    report.maps.clear();
+    assert_eq!(report.word(), Word::Equal);
+}

@@ -1,0 +1,170 @@
+//! The parts of a report in words.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use super::words::{argument, part, value, value_or_none};
+use crate::compare::replay::{
+    Different, FirstDifference, Instruction, MapReport, MapVerdict, OutputReport, OutputVerdict,
+    ProgramReport, Verdict,
+};
+use crate::harness::EngineKind;
+use crate::instrument::What;
+use crate::report::datum::Datum;
+
+/// The verdict on a program in a line.
+pub(in crate::report) fn said_of_program(program: &ProgramReport, asked: EngineKind) -> String {
+    let mut said = program.verdict.word().to_string();
+    match &program.verdict {
+        Verdict::Different(first) => {
+            let _ = write!(said, " at firing {}", first.firing);
+        }
+        Verdict::OrderUnknown(why) | Verdict::Incomplete(why) | Verdict::OutputsOnly(why) => {
+            let _ = write!(said, ": {why}");
+        }
+        Verdict::Equal | Verdict::Nothing => {}
+    }
+    if program.raced > 0 {
+        let _ = write!(said, ", {} with memory that others changed", program.raced);
+    }
+    if program.missed > 0 {
+        let _ = write!(said, ", {} missed by the kernel", program.missed);
+    }
+    if let Some(engine) = program.engine.filter(|engine| *engine != asked) {
+        let _ = write!(said, " (on the {engine} engine)");
+    }
+    said
+}
+
+/// The verdict on a map in a line.
+pub(in crate::report) fn said_of_map(map: &MapReport) -> String {
+    let word = map.verdict.word();
+    match &map.verdict {
+        MapVerdict::Equal(_) => word.to_string(),
+        MapVerdict::Different {
+            key,
+            expected,
+            got,
+            entries,
+        } => format!(
+            "{word} in {entries} entries, first [{}]: {} in the kernel, {} in the replay",
+            Datum::plain(key),
+            value_or_none(expected.as_ref()),
+            value_or_none(got.as_ref()),
+        ),
+        MapVerdict::OrderUnknown { why, differing: 0 } => {
+            format!("{word}: {why}; its entries are the same")
+        }
+        MapVerdict::OrderUnknown { why, differing } => {
+            format!("{word}: {why}; {differing} entries differ")
+        }
+        MapVerdict::NotCompared(why) => format!("not compared: {why}"),
+    }
+}
+
+/// The verdict on a stream of outputs in a line.
+pub(in crate::report) fn said_of_output(output: &OutputReport) -> String {
+    match &output.verdict {
+        OutputVerdict::Equal => output.verdict.word().to_string(),
+        OutputVerdict::Different {
+            at,
+            cpu,
+            expected,
+            got,
+        } => {
+            let cpu = cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+            format!(
+                "different at number {at}{cpu}: {} in the kernel, {} in the replay",
+                value_or_none(expected.as_ref()),
+                value_or_none(got.as_ref()),
+            )
+        }
+        OutputVerdict::NotCompared(why) => format!("not compared: {why}"),
+    }
+}
+
+/// A program's first difference, with its place.
+pub(in crate::report) struct Explained<'a>(pub &'a str, pub &'a FirstDifference);
+
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(program, first) = self;
+        let FirstDifference {
+            firing,
+            cpu,
+            sequence,
+            time,
+            tgid,
+            pid,
+            ..
+        } = first;
+        writeln!(
+            f,
+            "{program} differs at firing {firing}: number {sequence} on CPU {cpu}, process {tgid}, \
+             thread {pid}, {}.{:09} s after boot",
+            time / 1_000_000_000,
+            time % 1_000_000_000,
+        )?;
+        if let Some(place) = &first.place {
+            instruction(f, "at", place)?;
+        }
+        match &first.what {
+            Different::Returned { expected, got } => {
+                let text = |r0: u64| format!("{} ({r0:#x})", r0.cast_signed());
+                both(f, "returned", &text(*expected), &text(*got))?;
+            }
+            Different::Given {
+                what,
+                expected,
+                got,
+            } => {
+                both(f, &named(*what), &value(expected), &value(got))?;
+            }
+            Different::Found {
+                what,
+                expected,
+                got,
+            } => {
+                both(f, &named(*what), &value(expected), &value(got))?;
+                writeln!(f, "  nobody else wrote to this map meanwhile")?;
+            }
+            Different::Path { expected, got } => {
+                for (who, place) in [("the kernel went to", expected), ("the replay to", got)] {
+                    match place {
+                        Some(place) => instruction(f, who, place)?,
+                        None => writeln!(f, "  {who} the end")?,
+                    }
+                }
+            }
+            Different::Fault(fault) => writeln!(f, "  the replay stopped: {fault}")?,
+            Different::Damaged(damage) => writeln!(f, "  the recorded log is damaged: {damage}")?,
+        }
+        if !first.registers.is_empty() {
+            writeln!(f, "  registers of the replay before that instruction:")?;
+        }
+        for row in first.registers.chunks(4) {
+            let cells = row.iter().map(|(reg, value)| format!("{reg}={value:#x}"));
+            writeln!(f, "    {}", cells.collect::<Vec<_>>().join("  "))?;
+        }
+        Ok(())
+    }
+}
+
+fn named(what: What) -> String {
+    match argument(what) {
+        Some(number) => format!("{} by argument {number}", part(what)),
+        None => part(what).to_owned(),
+    }
+}
+
+fn both(f: &mut fmt::Formatter<'_>, what: &str, expected: &str, got: &str) -> fmt::Result {
+    writeln!(f, "  {what}: {expected} in the kernel, {got} in the replay")
+}
+
+fn instruction(f: &mut fmt::Formatter<'_>, who: &str, place: &Instruction) -> fmt::Result {
+    writeln!(f, "  {who} {}: {}", place.pc, place.text)?;
+    if let Some(source) = &place.source {
+        writeln!(f, "    {}:{}  {}", source.file, source.line, source.text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What parts of an entry and their values are called.
+
+use crate::instrument::What;
+use crate::report::datum::{Datum, hex};
+
+/// What a part of an entry is called.
+pub(super) const fn part(what: What) -> &'static str {
+    match what {
+        What::Result => "result",
+        What::Found => "whether an element was found",
+        What::Loaded => "value loaded",
+        What::Stored => "value stored",
+        What::Operand => "operand",
+        What::Expected => "value expected",
+        What::Old => "old value",
+        What::Argument(_) => "argument",
+        What::Given(_) => "memory given",
+        What::Filled(_) => "memory filled",
+    }
+}
+
+/// The number of the argument that a part is of.
+pub(super) const fn argument(what: What) -> Option<u8> {
+    match what {
+        What::Argument(number) | What::Given(number) | What::Filled(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// Bytes as a number where they can be one, and in hexadecimal.
+pub(super) fn value(bytes: &[u8]) -> String {
+    let text = Datum::plain(bytes).to_string();
+    let long = bytes.len() > 1 && text != hex(bytes);
+    match bytes {
+        [] => "no bytes".to_owned(),
+        _ if long => format!("{text} ({})", hex(bytes)),
+        _ => text,
+    }
+}
+
+/// The same of what may not be there.
+pub(super) fn value_or_none(bytes: Option<&Vec<u8>>) -> String {
+    bytes.map_or_else(|| "nothing".to_owned(), |bytes| value(bytes))
+}
