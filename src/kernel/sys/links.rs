@@ -1,14 +1,13 @@
 //! Attaching by `bpf(2)`: raw tracepoints and links. Closing what these give detaches.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::bpf::{Attributes, Cmd, Result, length, open, read_address, text_address};
 use super::perf::PerfFd;
 use super::programs::ProgFd;
 use crate::spec::AttachType;
 use crate::util::Errno;
-use std::os::fd::AsFd;
 
 /// A program's attachment.
 #[derive(Debug)]
