@@ -8,7 +8,10 @@ use std::sync::Arc;
 use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine, SpecialFields};
 use crate::isa::{Names, Pseudo, RawInsn};
 use crate::spec::context::Arch;
-use crate::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType, helpers, limits};
+use crate::spec::{
+    AttachType, EntriesRule, KeyRule, MapFlags, MapType, ProgFlags, ProgType, ValueRule, helpers,
+    limits,
+};
 use crate::util::{HelperId, MapId, Pc, TypeId};
 
 /// One BPF program after relocation: what `bpf(BPF_PROG_LOAD)` would be given,
@@ -333,6 +336,35 @@ impl MapDef {
             autocreate: true,
             shared: None,
         }
+    }
+
+    /// A small map of a type, of sizes and flags that the type's
+    /// [table](crate::spec::MapTypeInfo) allows, for who needs any: of arrays where it
+    /// holds maps.
+    #[must_use]
+    pub fn small(name: impl Into<String>, map_type: MapType) -> Self {
+        let info = map_type.info();
+        let key = match info.key {
+            KeyRule::None => 0,
+            KeyRule::U32 | KeyRule::Any => 4,
+            KeyRule::Lpm | KeyRule::CgroupId => 8,
+        };
+        let value = match info.value {
+            ValueRule::None => 0,
+            ValueRule::U32 | ValueRule::U32OrU64 => 4,
+            ValueRule::Any | ValueRule::Words | ValueRule::UpTo(_) => 8,
+        };
+        let entries = match info.entries {
+            EntriesRule::Some => 3,
+            EntriesRule::Exactly(count) => count,
+            EntriesRule::Pages => 4096,
+        };
+        let mut def = Self::new(name, map_type, key, value, entries);
+        def.flags = info.flags_needed;
+        if map_type.holds_maps() {
+            def.inner = Some(Box::new(Self::new("inner", MapType::Array, 4, 4, 1)));
+        }
+        def
     }
 
     /// The definition with the special fields of its value, and of the values of the

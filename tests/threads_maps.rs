@@ -96,14 +96,14 @@ fn a_value_under_its_lock_is_not_torn() {
     }
 }
 
-/// What is pushed is popped once, or still there.
-#[test]
-fn no_value_is_lost_in_queues_and_stacks() {
-    // A number that names the CPU and the turn: r0 of random numbers would repeat.
-    let text = "
+/// Pushes a number that names the CPU, from bit `shift` on, and the turn, which the second
+/// map counts by CPU, to the first map: r0 of random numbers would repeat.
+fn push_turn(shift: u32) -> String {
+    format!(
+        "
         call bpf_get_smp_processor_id
         r6 = r0
-        r6 <<= 32
+        r6 <<= {shift}
         *(u32 *)(r10 - 4) = r0
         r2 = r10
         r2 += -4
@@ -120,6 +120,15 @@ fn no_value_is_lost_in_queues_and_stacks() {
         r3 = 0
         r1 = map[idx:0]
         call bpf_map_push_elem
+        "
+    )
+}
+
+/// What is pushed is popped once, or still there.
+#[test]
+fn no_value_is_lost_in_queues_and_stacks() {
+    let text = push_turn(32)
+        + "
         if r0 != 0 goto bad
         r1 = *(u64 *)(r10 - 16)
         r1 &= 1
@@ -146,7 +155,7 @@ fn no_value_is_lost_in_queues_and_stacks() {
                 MapDef::new("turns", MapType::Array, 4, 8, 4),
                 MapDef::new("popped", MapType::Queue, 0, 8, 4096),
             ];
-            let mut vm = vm(&maps, text);
+            let mut vm = vm(&maps, &text);
             vm.set_engine(engine);
             let mut taken = Vec::new();
             beside(&mut vm, |user| {
@@ -213,26 +222,8 @@ fn no_count_is_lost_in_a_trie() {
 /// What any CPU adds to a filter is in it.
 #[test]
 fn no_value_is_missed_in_a_filter() {
-    let text = "
-        call bpf_get_smp_processor_id
-        r6 = r0
-        r6 <<= 16
-        *(u32 *)(r10 - 4) = r0
-        r2 = r10
-        r2 += -4
-        r1 = map[idx:1]
-        call bpf_map_lookup_elem
-        if r0 == 0 goto bad
-        r1 = *(u64 *)(r0 + 0)
-        r1 += 1
-        *(u64 *)(r0 + 0) = r1
-        r6 |= r1
-        *(u64 *)(r10 - 16) = r6
-        r2 = r10
-        r2 += -16
-        r3 = 0
-        r1 = map[idx:0]
-        call bpf_map_push_elem
+    let text = push_turn(16)
+        + "
         exit
         bad: r0 = 1
         exit";
@@ -241,7 +232,7 @@ fn no_value_is_missed_in_a_filter() {
             MapDef::new("seen", MapType::BloomFilter, 0, 8, 100),
             MapDef::new("turns", MapType::Array, 4, 8, 4),
         ];
-        let mut vm = vm(&maps, text);
+        let mut vm = vm(&maps, &text);
         hammer(vm.set_engine(engine), 1..4, RUNS);
         let seen = vm.map("seen").unwrap();
         for cpu in 0..4u64 {

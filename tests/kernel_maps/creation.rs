@@ -2,37 +2,11 @@
 
 use bpflab::kernel::LoadedMaps;
 use bpflab::program::MapDef;
-use bpflab::spec::{EntriesRule, KeyRule, MapFlags, MapType, ValueRule};
+use bpflab::spec::{MapFlags, MapType};
 use bpflab::util::Errno;
 use bpflab::vm::maps;
 
 use super::pair::cpus;
-
-/// A definition that the type's table allows.
-fn base(map_type: MapType) -> MapDef {
-    let info = map_type.info();
-    let key = match info.key {
-        KeyRule::None => 0,
-        KeyRule::U32 | KeyRule::Any => 4,
-        KeyRule::Lpm | KeyRule::CgroupId => 8,
-    };
-    let value = match info.value {
-        ValueRule::None => 0,
-        ValueRule::U32 | ValueRule::U32OrU64 => 4,
-        ValueRule::Any | ValueRule::Words | ValueRule::UpTo(_) => 8,
-    };
-    let entries = match info.entries {
-        EntriesRule::Some => 3,
-        EntriesRule::Exactly(count) => count,
-        EntriesRule::Pages => 4096,
-    };
-    let mut def = MapDef::new("m", map_type, key, value, entries);
-    def.flags = info.flags_needed;
-    if map_type.holds_maps() {
-        def.inner = Some(Box::new(MapDef::new("inner", MapType::Array, 4, 4, 1)));
-    }
-    def
-}
 
 /// Types that are not made from a few numbers: they name types of the kernel's.
 const OF_TYPES: &[MapType] = &[
@@ -99,7 +73,7 @@ fn each_flag_and_each_pair_of_flags() {
             // These name a file descriptor.
             .filter(|pair| !pair.iter().any(|bit| matches!(bit, 14..=16)))
             .map(move |pair| {
-                let mut def = base(map_type);
+                let mut def = MapDef::small("m", map_type);
                 def.flags |= flags(&pair);
                 def
             })
@@ -155,7 +129,7 @@ fn sizes_around_their_limits() {
     const EXTRA: &[u64] = &[0, 1, 15, 16, 4096, 1 << 40, u64::MAX];
     let defs = asked_types().flat_map(|map_type| {
         let with = move |change: &dyn Fn(&mut MapDef)| {
-            let mut def = base(map_type);
+            let mut def = MapDef::small("m", map_type);
             change(&mut def);
             def
         };

@@ -3,11 +3,9 @@
 use super::super::blob::Btf;
 use super::super::kind::Kind;
 use super::super::types::{Encoding, Type};
-use super::{Path, Value, ValueError, ValueProblem, bits};
+use super::{MAX_NESTING, Path, Value, ValueError, ValueProblem, bits};
 use crate::util::TypeId;
 
-/// Deepest nesting of a value.
-const MAX_NESTING: usize = 64;
 /// Parts of a value for each of its bytes: unions show the same bytes several times.
 const PARTS_PER_BYTE: usize = 64;
 

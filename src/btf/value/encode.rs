@@ -7,11 +7,8 @@ use super::super::kind::Kind;
 use super::super::path::PathError;
 use super::super::types::{Encoding, Type};
 use super::decode::is_char;
-use super::{Path, ValueError, ValueProblem, bits};
+use super::{MAX_NESTING, Path, ValueError, ValueProblem, bits};
 use crate::util::TypeId;
-
-/// Deepest nesting of a value.
-const MAX_NESTING: usize = 64;
 /// How many names an error lists.
 const LISTED: usize = 12;
 

@@ -17,6 +17,9 @@ use thiserror::Error;
 
 use super::layout::LayoutError;
 
+/// Deepest nesting of a value, either way.
+const MAX_NESTING: usize = 64;
+
 /// A value of some type. Names are the BTF's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {

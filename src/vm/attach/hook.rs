@@ -112,12 +112,23 @@ pub struct HookRule {
     pub needs_target: bool,
 }
 
+/// A column that few rows have.
+macro_rules! or_none {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        $value
+    };
+}
+
 /// Defines the hooks. The order of the rows is that in which an event reaches them.
+/// Without `room` and `again` a place takes any number of programs, and one several times.
 macro_rules! hooks {
     ($(
         $(#[$doc:meta])*
-        $name:ident = [$($section:literal),*] $fires:ident, $guard:ident, $order:ident, $results:ident,
-            room $room:expr, again $again:expr, target $needs:literal;
+        $name:ident = [$($section:literal),*] $fires:ident, $guard:ident, $order:ident, $results:ident
+            $(, room $room:expr, again $again:expr)?, target $needs:literal;
     )*) => {
         /// A kind of place that programs attach to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,8 +150,8 @@ macro_rules! hooks {
                         guard: Guard::$guard,
                         order: Order::$order,
                         results: Results::$results,
-                        room: $room,
-                        again: $again,
+                        room: or_none!($($room)?),
+                        again: or_none!($($again)?),
                         needs_target: $needs,
                     },)*
                 }
@@ -168,40 +179,33 @@ hooks! {
         room PERF, again EEXIST, target true;
     /// A tracepoint's arguments.
     RawTracepoint = ["raw_tracepoint", "raw_tp", "raw_tracepoint.w", "raw_tp.w", "tp_btf"]
-        RawTracepoint, Program, First, Ignored, room None, again None, target true;
+        RawTracepoint, Program, First, Ignored, target true;
     /// A kernel function's entry, through perf: each attachment is a probe of its own.
-    Kprobe = ["kprobe"] KernelEntry, Cpu, Last, And, room None, again None, target true;
+    Kprobe = ["kprobe"] KernelEntry, Cpu, Last, And, target true;
     /// A kernel function's return, through perf.
-    Kretprobe = ["kretprobe"] KernelReturn, Cpu, First, And, room None, again None, target true;
+    Kretprobe = ["kretprobe"] KernelReturn, Cpu, First, And, target true;
     /// The entry of a system call's function.
-    Ksyscall = ["ksyscall"] KernelEntry, Cpu, Last, And, room None, again None, target true;
+    Ksyscall = ["ksyscall"] KernelEntry, Cpu, Last, And, target true;
     /// The return of a system call's function.
-    Kretsyscall = ["kretsyscall"] KernelReturn, Cpu, First, And,
-        room None, again None, target true;
+    Kretsyscall = ["kretsyscall"] KernelReturn, Cpu, First, And, target true;
     /// Entries of many kernel functions at once.
-    KprobeMulti = ["kprobe.multi"] KernelEntry, Cpu, First, Ignored,
-        room None, again None, target true;
+    KprobeMulti = ["kprobe.multi"] KernelEntry, Cpu, First, Ignored, target true;
     /// Returns of many kernel functions at once.
-    KretprobeMulti = ["kretprobe.multi"] KernelReturn, Cpu, First, Ignored,
-        room None, again None, target true;
+    KretprobeMulti = ["kretprobe.multi"] KernelReturn, Cpu, First, Ignored, target true;
     /// Entries and returns of many kernel functions.
-    KprobeSession = ["kprobe.session"] KernelEntry, Cpu, First, Session,
-        room None, again None, target true;
+    KprobeSession = ["kprobe.session"] KernelEntry, Cpu, First, Session, target true;
     /// A place in user space, through perf.
-    Uprobe = ["uprobe"] UserEntry, None, Last, And, room None, again None, target true;
+    Uprobe = ["uprobe"] UserEntry, None, Last, And, target true;
     /// A user function's return, through perf.
-    Uretprobe = ["uretprobe"] UserReturn, None, Last, And, room None, again None, target true;
+    Uretprobe = ["uretprobe"] UserReturn, None, Last, And, target true;
     /// Many places in user space.
-    UprobeMulti = ["uprobe.multi"] UserEntry, None, Last, Ignored,
-        room None, again None, target true;
+    UprobeMulti = ["uprobe.multi"] UserEntry, None, Last, Ignored, target true;
     /// Returns of many user functions.
-    UretprobeMulti = ["uretprobe.multi"] UserReturn, None, Last, Ignored,
-        room None, again None, target true;
+    UretprobeMulti = ["uretprobe.multi"] UserReturn, None, Last, Ignored, target true;
     /// Entries and returns of many user functions.
-    UprobeSession = ["uprobe.session"] UserEntry, None, Last, Session,
-        room None, again None, target true;
+    UprobeSession = ["uprobe.session"] UserEntry, None, Last, Session, target true;
     /// A marker in user space.
-    Usdt = ["usdt"] Usdt, None, Last, And, room None, again None, target true;
+    Usdt = ["usdt"] Usdt, None, Last, And, target true;
     /// A sample of a perf event.
     PerfEvent = ["perf_event"] Context, CpuUncounted, First, And,
         room None, again EEXIST, target false;
@@ -221,7 +225,7 @@ hooks! {
     Fexit = ["fexit"] Function, Program, Last, Ignored,
         room TRAMPOLINE, again EBUSY, target true;
     /// Reading an iterator.
-    Iterator = ["iter"] Iterator, None, First, Ignored, room None, again None, target true;
+    Iterator = ["iter"] Iterator, None, First, Ignored, target true;
     /// A member of a struct of operations.
     StructOps = ["struct_ops"] StructOps, None, First, Value, room None, again EBUSY, target false;
     /// A packet at the driver.
@@ -231,10 +235,9 @@ hooks! {
     Tcx = ["tc/ingress", "tc/egress", "tcx/ingress", "tcx/egress", "netkit/primary", "netkit/peer"]
         Context, None, First, Next, room MPROG, again EEXIST, target false;
     /// A classifier or action: the first that decides does.
-    Classifier = ["tc", "classifier", "action"] Context, None, First, Next,
-        room None, again None, target false;
+    Classifier = ["tc", "classifier", "action"] Context, None, First, Next, target false;
     /// A packet for a socket: how many bytes of it are kept.
-    SocketFilter = ["socket"] Context, None, Last, Value, room None, again None, target false;
+    SocketFilter = ["socket"] Context, None, Last, Value, target false;
     /// A socket for a packet of a network namespace.
     SkLookup = ["sk_lookup"] Context, None, First, Select,
         room Some((64, Errno::E2BIG)), again EEXIST, target false;
@@ -256,7 +259,7 @@ hooks! {
         "sk_reuseport", "sk_reuseport/migrate", "sk_skb", "sk_skb/verdict",
         "sk_skb/stream_parser", "sk_skb/stream_verdict", "sk_msg", "flow_dissector",
         "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "lirc_mode2", "syscall", "freplace"
-    ] Context, None, First, Value, room None, again None, target false;
+    ] Context, None, First, Value, target false;
 }
 
 impl Hook {

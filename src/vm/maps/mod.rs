@@ -26,6 +26,7 @@ mod free_ranges;
 mod handles;
 mod hash;
 mod index;
+mod keyed;
 mod list;
 mod lock;
 mod lpm;

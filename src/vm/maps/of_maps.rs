@@ -1,12 +1,9 @@
 //! Arrays and hashes of maps (`kernel/bpf/map_in_map.c`).
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
 use super::super::handle::MapHandle;
 use super::base::{Base, Mode};
 use super::handles::Handles;
+use super::keyed::Keyed;
 use super::{Kind, Map};
 use crate::program::MapDef;
 use crate::spec::{MapFlags, MapType, UpdateFlags};
@@ -27,17 +24,7 @@ enum Inner {
     /// By index.
     Array(Handles),
     /// By key.
-    Hash(RwLock<Keyed>),
-}
-
-type Keyed = BTreeMap<Vec<u8>, MapHandle>;
-
-fn read(keyed: &RwLock<Keyed>) -> RwLockReadGuard<'_, Keyed> {
-    keyed.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write(keyed: &RwLock<Keyed>) -> RwLockWriteGuard<'_, Keyed> {
-    keyed.write().unwrap_or_else(PoisonError::into_inner)
+    Hash(Keyed<MapHandle>),
 }
 
 /// Whether a map may stand where `shape` is wanted (`bpf_map_meta_equal`,
@@ -57,7 +44,7 @@ impl MapOfMaps {
         let inner = if def.map_type == MapType::ArrayOfMaps {
             Inner::Array(Handles::new(def.max_entries))
         } else {
-            Inner::Hash(RwLock::default())
+            Inner::Hash(Keyed::new(def.max_entries))
         };
         Self {
             base: Base::new(def, cpus),
@@ -70,7 +57,7 @@ impl MapOfMaps {
     pub fn get(&self, key: &[u8]) -> Option<MapHandle> {
         match &self.inner {
             Inner::Array(slots) => slots.get(Base::index(key).ok()?).map(MapHandle),
-            Inner::Hash(keyed) => read(keyed).get(key).copied(),
+            Inner::Hash(keyed) => keyed.get(key),
         }
     }
 
@@ -94,18 +81,9 @@ impl MapOfMaps {
             return Err(Errno::EINVAL);
         }
         match &self.inner {
-            Inner::Array(slots) => slots.set(Base::index(key)?, inner.0)?,
-            Inner::Hash(keyed) => {
-                let mut there = write(keyed);
-                let exists = there.contains_key(key);
-                Mode::of(flags)?.check(exists)?;
-                if !exists && there.len() >= self.base.def().max_entries as usize {
-                    return Err(Errno::E2BIG);
-                }
-                there.insert(key.to_vec(), inner);
-            }
+            Inner::Array(slots) => slots.set(Base::index(key)?, inner.0),
+            Inner::Hash(keyed) => keyed.set(key, inner, Mode::of(flags)?),
         }
-        Ok(())
     }
 
     fn check_update(&self, key: &[u8], flags: UpdateFlags) -> Result<(), Errno> {
@@ -142,23 +120,14 @@ impl Map for MapOfMaps {
     fn sys_delete(&self, key: &[u8]) -> Result<(), Errno> {
         match &self.inner {
             Inner::Array(slots) => slots.remove(Base::index(key)?),
-            Inner::Hash(keyed) => write(keyed).remove(key).map(drop).ok_or(Errno::ENOENT),
+            Inner::Hash(keyed) => keyed.remove(key),
         }
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        let Inner::Hash(keyed) = &self.inner else {
-            return self.base.next_index(key);
-        };
-        let there = read(keyed);
-        let from = match key.filter(|key| there.contains_key(*key)) {
-            Some(key) => Bound::Excluded(key),
-            None => Bound::Unbounded,
-        };
-        let mut after = there.range::<[u8], _>((from, Bound::Unbounded));
-        after
-            .next()
-            .map(|(key, _)| key.clone())
-            .ok_or(Errno::ENOENT)
+        match &self.inner {
+            Inner::Array(_) => self.base.next_index(key),
+            Inner::Hash(keyed) => keyed.next_key(key),
+        }
     }
 }

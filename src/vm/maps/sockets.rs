@@ -1,11 +1,8 @@
 //! Maps of sockets: to redirect to, to look up, to choose a listener from
 //! (`net/core/sock_map.c`, `net/xdp/xskmap.c`, `kernel/bpf/reuseport_array.c`).
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
 use super::base::{Base, Mode};
+use super::keyed::Keyed;
 use super::objects::Slots;
 use super::{Kind, Map};
 use crate::program::MapDef;
@@ -29,23 +26,13 @@ enum Entries {
     /// By index.
     Array(Slots),
     /// By key.
-    Hash(RwLock<Keyed>),
-}
-
-type Keyed = BTreeMap<Vec<u8>, u64>;
-
-fn read(keyed: &RwLock<Keyed>) -> RwLockReadGuard<'_, Keyed> {
-    keyed.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write(keyed: &RwLock<Keyed>) -> RwLockWriteGuard<'_, Keyed> {
-    keyed.write().unwrap_or_else(PoisonError::into_inner)
+    Hash(Keyed<u64>),
 }
 
 impl Sockets {
     pub(super) fn new(def: &MapDef, cpus: u32) -> Self {
         let entries = match def.map_type {
-            MapType::Sockhash => Entries::Hash(RwLock::default()),
+            MapType::Sockhash => Entries::Hash(Keyed::new(def.max_entries)),
             _ => Entries::Array(Slots::new(def.max_entries)),
         };
         Self {
@@ -59,7 +46,7 @@ impl Sockets {
     pub fn get(&self, key: &[u8]) -> Option<u64> {
         match &self.entries {
             Entries::Array(slots) => slots.get(Base::index(key).ok()?),
-            Entries::Hash(keyed) => read(keyed).get(key).copied(),
+            Entries::Hash(keyed) => keyed.get(key),
         }
     }
 
@@ -97,16 +84,7 @@ impl Sockets {
         }
         let slots = match &self.entries {
             Entries::Array(slots) => slots,
-            Entries::Hash(keyed) => {
-                let mut there = write(keyed);
-                let exists = there.contains_key(key);
-                mode.check(exists)?;
-                if !exists && there.len() >= self.base.def().max_entries as usize {
-                    return Err(Errno::E2BIG);
-                }
-                there.insert(key.to_vec(), socket);
-                return Ok(());
-            }
+            Entries::Hash(keyed) => return keyed.set(key, socket, mode),
         };
         let index = self.base.index_within(key)?.ok_or(Errno::E2BIG)?;
         let old = slots.get(index);
@@ -145,10 +123,7 @@ impl Map for Sockets {
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         let slots = match &self.entries {
             Entries::Array(slots) => slots,
-            Entries::Hash(keyed) => {
-                let gone = write(keyed).remove(key);
-                return gone.map(drop).ok_or(Errno::ENOENT);
-            }
+            Entries::Hash(keyed) => return keyed.remove(key),
         };
         let index = self.base.index_within(key)?;
         let (past, empty) = match self.base.def().map_type {
@@ -187,16 +162,9 @@ impl Map for Sockets {
     }
 
     fn sys_next_key(&self, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        let Entries::Hash(keyed) = &self.entries else {
-            return self.base.next_index(key);
-        };
-        let there = read(keyed);
-        let from = match key.filter(|key| there.contains_key(*key)) {
-            Some(key) => Bound::Excluded(key),
-            None => Bound::Unbounded,
-        };
-        let mut after = there.range::<[u8], _>((from, Bound::Unbounded));
-        let next = after.next().map(|(key, _)| key.clone());
-        next.ok_or(Errno::ENOENT)
+        match &self.entries {
+            Entries::Array(_) => self.base.next_index(key),
+            Entries::Hash(keyed) => keyed.next_key(key),
+        }
     }
 }
