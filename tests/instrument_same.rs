@@ -50,11 +50,17 @@ impl Seen {
         };
         let plan = match Plan::new(program) {
             Ok(plan) => plan,
-            Err(refused) => return Ok(self.refuse(&refused.reason.to_string())),
+            Err(refused) => {
+                self.refuse(&refused.reason.to_string());
+                return Ok(());
+            }
         };
         let form = match plan.record(&added, &options) {
             Ok(form) => Arc::new(form),
-            Err(refused) => return Ok(self.refuse(&refused.reason.to_string())),
+            Err(refused) => {
+                self.refuse(&refused.reason.to_string());
+                return Ok(());
+            }
         };
         let verdict = verify(&form, &verifier::Options::default()).verdict;
         if !verdict.accepted {
