@@ -456,11 +456,6 @@ mod tests {
         assert!(event.clone().args([0; 12]).is_ok());
         let error = event.args([0; 13]).unwrap_err().to_string();
         assert!(error.contains("12"), "{error}");
-
-        let mut function = Layout::of_arguments("f", 2);
-        function.fields[1].name = "arg0".to_owned();
-        let event = Event::kprobe("f", Arch::X86_64, Some(&function));
-        assert_eq!(word(&event.set("arg0", 3).unwrap(), "si"), 3, "BTF's name");
     }
 
     #[test]
