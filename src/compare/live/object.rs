@@ -220,9 +220,8 @@ impl Subject for Live {
         child: Option<u32>,
         header: &mut Header,
     ) -> Result<Begun<Outputs>, LiveError> {
-        let mut before = Snapshot::read(&self.maps, self.own());
         self.forget()?;
-        let before = Snapshot::read(&self.maps, self.own());
+        let mut before = Snapshot::read(&self.maps, self.own());
         let programs = self
             .programs
             .watched
