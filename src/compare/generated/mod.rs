@@ -34,13 +34,14 @@ pub use tally::{Detail, EngineTally, Finding, FindingKind, Tally, Times};
 pub use verdict::Replayed;
 
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::batch::Batch;
 use self::record::Recorder;
 use super::replay::{Replay, ReplayError, Report, Word};
 use crate::r#gen;
 use crate::harness::EngineKind;
+use crate::kernel::NoVerdictKind;
 use crate::spec::ProgType;
 
 /// How many programs, and on what.
@@ -93,13 +94,41 @@ pub fn compare_generated(
         let size = options.size;
         let recipes: Vec<_> = seeds.map(|seed| Recipe { seed, size }).collect();
         let known = tally.findings.len();
-        compare_batch(&recorder, &recipes, &options.engines, &mut tally)?;
+        patiently(&mut tally, |tally| {
+            compare_batch(&recorder, &recipes, &options.engines, tally)
+        })?;
         shrink_from(known, &recorder, &mut tally)?;
         done += count;
         tally.times.total = start.elapsed();
         progress(&tally);
     }
     Ok(tally)
+}
+
+/// How often a batch is tried for which the kernel has no memory, and how long after.
+const ATTEMPTS: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Does something once more where the kernel had no memory: what it gives back comes back a
+/// while after it was detached.
+fn patiently(
+    tally: &mut Tally,
+    mut work: impl FnMut(&mut Tally) -> Result<(), GeneratedError>,
+) -> Result<(), GeneratedError> {
+    let mut attempt = 1;
+    loop {
+        let before = tally.clone();
+        match work(tally) {
+            Err(GeneratedError::NoVerdict(none))
+                if none.kind == NoVerdictKind::Memory && attempt < ATTEMPTS =>
+            {
+                *tally = before;
+                thread::sleep(PAUSE * (1 << attempt));
+                attempt += 1;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Records and replays the programs of these recipes.

@@ -57,6 +57,7 @@ impl Deck {
             tape: &self.tape,
             log: &self.log,
             rings: &self.rings,
+            ring_records: Vec::new(),
             runners: self.vm.runners(&self.programs)?,
             cpu: 0,
             pid_tgid: None,
@@ -85,6 +86,8 @@ pub(super) struct Player<'d> {
     tape: &'d Slab,
     log: &'d Slab,
     rings: &'d [MapHandle],
+    /// What a firing gave to ring buffers, and whether the kernel took it.
+    ring_records: Vec<(MapHandle, bool, Vec<u8>)>,
     cpu: u32,
     pid_tgid: Option<u64>,
     /// The last log, where it was not the recorded one.
@@ -159,10 +162,14 @@ impl Player<'_> {
     #[inline]
     pub fn take_outputs(&mut self, cpu: u32, sent: &[bool], to: &mut Outputs) {
         let mut sent = sent.iter().copied().chain(std::iter::repeat(true));
+        let rings = &mut self.ring_records;
+        rings.clear();
         self.runners.drain_outputs(|one| match one {
-            Emitted::Ring(..) | Emitted::Perf(..) | Emitted::Other(Output::Printk(_))
-                if sent.next() == Some(false) => {}
-            Emitted::Ring(map, bytes) => to.replayed(Stream::Ring(MapId(map.0)), cpu, bytes),
+            Emitted::Ring(map, bytes) => {
+                rings.push((map, sent.next() != Some(false), bytes.to_vec()));
+            }
+            Emitted::Perf(..) | Emitted::Other(Output::Printk(_)) if sent.next() == Some(false) => {
+            }
             Emitted::Perf(map, on, bytes) => to.replayed(Stream::Perf(MapId(map.0)), on, bytes),
             Emitted::Other(Output::Printk(line)) => {
                 to.replayed(Stream::Printk, cpu, line.as_bytes());
@@ -170,9 +177,34 @@ impl Player<'_> {
             Emitted::Other(_) => {}
         });
         for ring in self.rings {
-            if let Some(Kind::RingBuf(ring)) = self.runners.machine().map(*ring).map(|m| m.kind()) {
-                ring.skip();
+            self.ring_outputs(*ring, cpu, to);
+        }
+    }
+
+    /// Takes the records of a ring buffer. They lie there in the order in which they were
+    /// reserved, and are given out as they are submitted.
+    fn ring_outputs(&self, map: MapHandle, cpu: u32, to: &mut Outputs) {
+        let Some(Kind::RingBuf(ring)) = self.runners.machine().map(map).map(|map| map.kind())
+        else {
+            return;
+        };
+        let stream = Stream::Ring(MapId(map.0));
+        let own = || self.ring_records.iter().filter(|(of, ..)| *of == map);
+        if own().count() < 2 {
+            ring.skip();
+            for (_, _, bytes) in own().filter(|(_, is_sent, _)| *is_sent) {
+                to.replayed(stream, cpu, bytes);
             }
+            return;
+        }
+        let mut there = ring.take();
+        for (_, _, bytes) in own().filter(|(_, is_sent, _)| !is_sent) {
+            if let Some(at) = there.iter().position(|record| record == bytes) {
+                there.remove(at);
+            }
+        }
+        for record in there {
+            to.replayed(stream, cpu, &record);
         }
     }
 
