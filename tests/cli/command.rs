@@ -26,6 +26,7 @@ pub fn bpflab() -> Command {
 }
 
 /// Runs the command with these arguments and this standard input.
+#[allow(dead_code, reason = "not every test with this file needs it")]
 pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>, input: &str) -> Output {
     let mut command = bpflab();
     command.args(arguments).stdin(Stdio::piped());

@@ -91,7 +91,6 @@ pub struct Recorded {
 /// A firing.
 #[derive(Debug, Clone)]
 pub struct Fired {
-    pub program: u32,
     pub cpu: u32,
     pub sequence: u64,
     pub process: u32,
@@ -111,7 +110,6 @@ impl Recorded {
                 Part::Firings(firings) => read.firings.extend(firings.map(|firing| {
                     let firing = Firing::parse(firing).unwrap();
                     Fired {
-                        program: firing.program,
                         cpu: firing.cpu,
                         sequence: firing.sequence,
                         process: u32::try_from(firing.pid_tgid >> 32).unwrap(),

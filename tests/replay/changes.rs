@@ -183,7 +183,8 @@ fn last_with(taped: &Taped, what: What, holds: impl Fn(&[u8]) -> bool) -> (usize
 /// quicker: a difference if nobody else wrote there, otherwise none.
 #[test]
 fn memory_that_others_may_have_changed() {
-    let changes: [(What, fn(&[u8]) -> bool); 2] = [
+    type Chosen = fn(&[u8]) -> bool;
+    let changes: [(What, Chosen); 2] = [
         // Nanoseconds of a time, of which the slot of the histogram does not depend.
         (What::Loaded, |bytes| bytes.len() == 8),
         (What::Found, |bytes| bytes == [0]),
@@ -217,7 +218,9 @@ fn a_log_that_is_shorter_or_longer() {
     let whole = taped("runqlat", 40, 1);
     let (number, _) = last_with(&whole, What::Loaded, |_| true);
     let mut shorter = whole.clone();
-    change(&mut shorter, number, |_, log| drop(log.pop()));
+    change(&mut shorter, number, |_, log| {
+        log.pop();
+    });
     let report = replayed(&shorter);
     assert_eq!(report.word(), Word::Different, "{report:#?}");
     let mut longer = whole;

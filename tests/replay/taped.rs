@@ -18,6 +18,9 @@ use bpflab::vm::{Output as Given, ProgramHandle, World};
 /// So many CPUs has the machine that is recorded.
 pub const CPUS: u32 = 4;
 
+/// Where a record came from, its map, its CPU, its bytes.
+pub type TapedOutput = (Source, Option<u32>, Option<u32>, Vec<u8>);
+
 /// What was recorded, to be written to a file, or changed before.
 #[derive(Clone)]
 pub struct Taped {
@@ -27,7 +30,7 @@ pub struct Taped {
     /// Entries of maps: before or after, map, key, value.
     pub entries: Vec<(When, u32, Vec<u8>, Vec<u8>)>,
     pub firings: Vec<Vec<u8>>,
-    pub outputs: Vec<(Source, Option<u32>, Option<u32>, Vec<u8>)>,
+    pub outputs: Vec<TapedOutput>,
     pub sequences: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Programs made up by [`gen`](crate::r#gen), run by the kernel and replayed by all of our
+//! [Programs made up](crate::gen), run by the kernel and replayed by all of our
 //! engines.
 //!
 //! Tracepoint programs on `raw_syscalls:sys_enter` are fired by this process itself, with
