@@ -40,7 +40,10 @@ pub fn record(
         return None;
     }
     let mut bytes = Vec::new();
-    let recorded = Live::start(object, options).and_then(|mut live| live.run(command, &mut bytes));
+    let recorded = match Live::start(object, options) {
+        Ok(mut live) => live.run(command, &mut bytes),
+        Err(error) => Err(error),
+    };
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
