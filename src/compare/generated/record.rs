@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::batch::{Batch, Member, TRACEPOINT};
 use super::error::GeneratedError;
@@ -16,7 +16,9 @@ use crate::compare::recording::{
 use crate::instrument::{Plan, RecordMaps, RecordOptions, RecordState};
 use crate::isa::assemble_with;
 use crate::kernel::attach::{AttachPoint, Attachment, attach};
-use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, possible_cpus};
+use crate::kernel::{
+    LoadOptions, Loaded, LoadedMaps, LoadedProgram, NoVerdictKind, TestRun, load, possible_cpus,
+};
 use crate::program::Program;
 use crate::spec::{ProgType, UpdateFlags};
 use crate::verifier::{self, verify};
@@ -157,8 +159,15 @@ impl Recorder {
         let ours = verify(&member.program, &verifier::Options::default()).verdict;
         tally.times.making += start.elapsed();
         let start = Instant::now();
-        let theirs = load(&member.program, maps, &LoadOptions::default())?.verdict;
+        let theirs = judged(&member.program, maps)?;
         tally.times.loading += start.elapsed();
+        let Some(Loaded {
+            verdict: theirs, ..
+        }) = theirs
+        else {
+            tally.unjudged += 1;
+            return Ok(None);
+        };
         match (ours.accepted, theirs.accepted) {
             (true, true) => {}
             (false, false) => {
@@ -188,8 +197,13 @@ impl Recorder {
             }
         };
         let start = Instant::now();
-        let loaded = load(&recorded, maps, &LoadOptions::default())?;
+        let loaded = judged(&recorded, maps)?;
         tally.times.loading += start.elapsed();
+        let Some(loaded) = loaded else {
+            let reason = "the kernel gives no verdict on its recorded form: ENOMEM";
+            Tally::count(&mut tally.unrecordable, reason);
+            return Ok(None);
+        };
         match loaded.program {
             Some(program) => {
                 tally.recorded += 1;
@@ -297,6 +311,23 @@ fn summary(
         cpus,
         ..Summary::default()
     })
+}
+
+/// The kernel's verdict. None where it ran out of what it has for one program, which it does
+/// each time; that has nothing to do with the memory of the machine.
+fn judged(program: &Program, maps: &LoadedMaps) -> Result<Option<Loaded>, GeneratedError> {
+    let mut attempts = 3;
+    loop {
+        match load(program, maps, &LoadOptions::default()) {
+            Ok(loaded) => return Ok(Some(loaded)),
+            Err(none) if none.kind != NoVerdictKind::Memory => return Err(none.into()),
+            Err(_) if attempts == 0 => return Ok(None),
+            Err(_) => {
+                attempts -= 1;
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
 }
 
 /// Loads a program of ours.

@@ -27,6 +27,8 @@ pub struct GeneratedSummary {
     pub refused: BTreeMap<String, u64>,
     /// Those that one accepts and the other refuses.
     pub disagreed: u64,
+    /// Those that the kernel gave no verdict on: its verifier ran out of memory.
+    pub unjudged: u64,
     /// Those that were not recorded, by the reason.
     pub unrecordable: BTreeMap<String, u64>,
     /// Those that were.
@@ -111,9 +113,10 @@ impl GeneratedSummary {
         Self {
             kind: "generated",
             made: tally.made,
-            accepted: tally.made - refused - disagreed,
+            accepted: tally.made - refused - disagreed - tally.unjudged,
             refused: tally.refused.clone(),
             disagreed,
+            unjudged: tally.unjudged,
             unrecordable: tally.unrecordable.clone(),
             recorded: tally.recorded,
             firings: tally.firings,
@@ -198,6 +201,7 @@ impl fmt::Display for GeneratedSummary {
         count(&mut table, "accepted by both", self.accepted);
         count(&mut table, "refused by both", self.refused.values().sum());
         count(&mut table, "accepted by one", self.disagreed);
+        count(&mut table, "no verdict", self.unjudged);
         let unrecordable = self.unrecordable.values().sum();
         count(&mut table, "not recordable", unrecordable);
         count(&mut table, "recorded", self.recorded);
