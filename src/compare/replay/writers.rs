@@ -247,30 +247,27 @@ impl Writers {
     /// Why the last contents of a map depend on an order that is not known, if they do.
     pub fn unknown(&self, map: MapId) -> Option<String> {
         let map = self.maps.get(map.index())?;
-        let [first, ..] = map.writers[..] else {
-            return None;
-        };
-        let other = map.writers.iter().find(|who| match map.kind.per_cpu {
-            true => map
-                .writers
-                .iter()
-                .any(|one| one.cpu == who.cpu && one != *who),
-            false => **who != first,
-        })?;
+        // Two of them that have a value in common.
+        let mut pairs = (1..).zip(&map.writers).filter_map(|(behind, first)| {
+            let mut others = map.writers.iter().skip(behind);
+            let other = others.find(|other| !map.kind.per_cpu || other.cpu == first.cpu)?;
+            Some((*first, *other))
+        });
+        let (first, other) = pairs.next()?;
         let both = |one: Who, other: Who| format!("{} and {}", one.text(), other.text());
         if map.sets {
-            return Some(format!("{} stored to it", both(first, *other)));
+            return Some(format!("{} stored to it", both(first, other)));
         }
         if map.combining.len() > 1 {
             return Some(format!(
                 "{} changed it by different operations",
-                both(first, *other)
+                both(first, other)
             ));
         }
         if !map.combining.is_empty() && map.replaced {
             return Some(format!(
                 "{} changed its elements, which were replaced meanwhile",
-                both(first, *other)
+                both(first, other)
             ));
         }
         let (one, other) = map.unordered?;
