@@ -81,7 +81,7 @@ fn bad_usage_is_told_in_both_forms() {
     assert!(
         json["error"]
             .as_str()
-            .is_some_and(|text| text.contains("<OBJ>"))
+            .is_some_and(|text| text.contains("<FILE>"))
     );
 }
 

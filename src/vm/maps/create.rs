@@ -119,7 +119,7 @@ type Refusal = (Errno, String);
 
 /// In the kernel's order, so that of several mistakes the same one is told.
 fn check(def: &MapDef, cpus: u32) -> Result<(), Refusal> {
-    check_bloom(def)?;
+    check_early(def)?;
     check_flags(def)?;
     check_sizes(def)?;
     check_limits(def)?;
@@ -243,10 +243,19 @@ fn entries_words(rule: EntriesRule) -> String {
 /// Bytes of `struct htab_elem` before the key (`kernel/bpf/hashtab.c`).
 const HTAB_ELEM: u64 = 48;
 
-/// The only limit of a bloom filter, looked at before everything else.
-fn check_bloom(def: &MapDef) -> Result<(), Refusal> {
-    if def.map_type == MapType::BloomFilter && def.value_size > limits::KMALLOC_MAX {
-        let problem = format!("value_size is {}, at most 4 MiB allowed", def.value_size);
+/// Limits that are looked at before flags and numbers of entries: the only one of a bloom
+/// filter, and, with a key that is right, that of a cgroup's storage
+/// (`cgroup_storage_map_alloc`, `kernel/bpf/local_storage.c`).
+fn check_early(def: &MapDef) -> Result<(), Refusal> {
+    let rightly_keyed = def.extra == 0 && def.map_type.info().key.allows(def.key_size);
+    let most = match def.map_type {
+        MapType::BloomFilter => limits::KMALLOC_MAX,
+        MapType::CgroupStorage if rightly_keyed => limits::LOCAL_STORAGE_MAX_VALUE,
+        MapType::PercpuCgroupStorage if rightly_keyed => limits::PER_CPU_MAX,
+        _ => return Ok(()),
+    };
+    if def.value_size > most {
+        let problem = format!("value_size is {}, at most {most} allowed", def.value_size);
         return refuse(Errno::E2BIG, problem);
     }
     Ok(())
