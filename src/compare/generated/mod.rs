@@ -18,8 +18,7 @@
 //!
 //! What costs is not running the programs: it is making maps, the verifiers, and above all
 //! that the kernel waits for all CPUs when something is detached. So a batch of programs is
-//! attached, fired and detached at once, and one event that nobody hears is kept open, so
-//! that the tracepoint itself is not switched on and off.
+//! attached, fired and detached at once.
 
 mod batch;
 mod error;
