@@ -208,8 +208,9 @@ fn count(programs: &[(String, Program)], what: &str) -> Count {
 #[test]
 fn our_own_programs_are_recorded() {
     let count = count(&own(), "our own");
+    // Without a kernel's types there are fewer.
     assert!(
-        count.recorded > 70 && count.unrecordable() < 15,
+        count.recorded > 60 && count.unrecordable() < 15,
         "{count:?}"
     );
 }
