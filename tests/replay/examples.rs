@@ -41,6 +41,9 @@ impl Numbers {
     }
 }
 
+/// Bytes of the largest context, that of a perf event on arm64: 34 registers, two numbers.
+pub const CONTEXT: usize = 288;
+
 /// So many firings of an example's programs, by turns, on so many CPUs.
 pub fn taped(file: &str, count: u64, cpus: u32) -> Taped {
     let mut recorder = Recorder::new(programs(file), 0);
@@ -53,7 +56,7 @@ pub fn taped(file: &str, count: u64, cpus: u32) -> Taped {
         let tgid = u32::try_from(100 + numbers.below(5)).unwrap();
         world.task().set_pid(tgid).set_tid(tgid + 1);
         // Small numbers, so that keys come again.
-        let mut context = vec![0; 256];
+        let mut context = vec![0; CONTEXT];
         for byte in context.iter_mut().step_by(4) {
             *byte = u8::try_from(numbers.below(4)).unwrap();
         }

@@ -6,6 +6,7 @@ use bpflab::instrument::Plan;
 use bpflab::spec::ProgType;
 use bpflab::vm::events::Event;
 
+use super::examples::CONTEXT;
 use super::replayed;
 use super::taped::Recorder;
 
@@ -36,7 +37,7 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
             continue;
         };
         let mut event = made.input.clone();
-        event.resize(256, 0);
+        event.resize(CONTEXT, 0);
         for time in 0..6u32 {
             let world = recorder.vm.world();
             world.clock().set_ns(1000 + u64::from(time));
