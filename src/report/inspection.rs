@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::datum::Datum;
 use super::map_summary::MapSummary;
-use super::table::Table;
+use super::table::{Table, section};
 use crate::object::{Entry, ExternKind, Global, KconfigKind, Object};
 use crate::program::{MapOrigin, Program};
 
@@ -364,21 +364,6 @@ impl fmt::Display for Inspection {
             notes.map(|note| vec![note.section.clone(), note.text.clone()]),
         )
     }
-}
-
-/// A heading with a table below it, unless that is empty.
-fn section(
-    f: &mut fmt::Formatter<'_>,
-    title: &str,
-    rows: impl Iterator<Item = Vec<String>>,
-) -> fmt::Result {
-    let mut table = Table::default();
-    rows.for_each(|row| table.row(row));
-    let text = table.to_string();
-    if text.is_empty() {
-        return Ok(());
-    }
-    write!(f, "\n{title}\n{text}")
 }
 
 impl ProgramSummary {

@@ -57,6 +57,20 @@ impl Table {
     }
 }
 
+/// A heading with a table of these rows below it, unless there are none.
+pub(super) fn section(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> fmt::Result {
+    let mut table = Table::default();
+    rows.for_each(|row| table.row(row));
+    if table.rows.is_empty() {
+        return Ok(());
+    }
+    write!(f, "\n{title}\n{table}")
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::activity::{LossRow, MapActivity, MapReading, ReadState, RecordingReport};
 use crate::compare::recording::{Ended, Filter, How, RecordedMap, RecordedProgram, Summary};
-use crate::report::table::Table;
+use crate::report::table::{Table, section};
 
 impl fmt::Display for RecordingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,21 +138,6 @@ impl RecordingReport {
         };
         format!("{}; {state}", parts.join(", "))
     }
-}
-
-/// A heading with a table below it, unless that is empty.
-fn section(
-    f: &mut fmt::Formatter<'_>,
-    title: &str,
-    rows: impl Iterator<Item = Vec<String>>,
-) -> fmt::Result {
-    let mut table = Table::default();
-    rows.for_each(|row| table.row(row));
-    let text = table.to_string();
-    if text.is_empty() {
-        return Ok(());
-    }
-    write!(f, "\n{title}\n{text}")
 }
 
 fn program_cells(program: &RecordedProgram, firings: u64) -> Vec<String> {
