@@ -24,7 +24,7 @@ use super::maps::scratch;
 use super::patch::{Block, Patch};
 use super::plan::{Called, Function, Plan};
 use super::record::Failed;
-use super::replay_maps::ReplayMaps;
+use super::replay_maps::{ReplayMaps, following};
 use super::site::{Moment, Site, Source};
 use super::tape::Taker;
 use crate::isa::{Insn, JumpOp, Reg, Size};
@@ -47,12 +47,6 @@ impl ReplayForm {
     #[must_use]
     pub fn place(&self, pc: Pc) -> Option<Pc> {
         self.places.get(pc.index()).copied()
-    }
-
-    /// What the form of a program is called that prog arrays hold.
-    #[must_use]
-    pub fn following(program: &str) -> String {
-        format!("{program} (by a tail call)")
     }
 
     /// The last instruction of the original program that stands here or before.
@@ -89,8 +83,7 @@ impl Plan {
     }
 
     /// The replay form that prog arrays hold, of the program with this number: goes on with a
-    /// firing of another one. Its name is [another](ReplayForm::following), so that both can
-    /// be in one machine.
+    /// firing of another one. It has a name of its own, so that both can be in one machine.
     ///
     /// # Errors
     /// As of [`replay`](Self::replay).
@@ -101,7 +94,7 @@ impl Plan {
     ) -> Result<ReplayForm, Unrecordable> {
         let form = form(self, added, Some(number));
         let mut form = form.map_err(|failed| self.unrecordable(failed))?;
-        form.program.name = ReplayForm::following(&self.program.name);
+        form.program.name = following(&self.program.name);
         Ok(form)
     }
 }

@@ -49,10 +49,16 @@ pub(super) enum Did {
 }
 
 impl Findings {
-    /// What differs between what was recorded and the replay's log.
-    pub fn between(plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Self {
+    /// What differs between what was recorded and the replay's log. `earlier` are pieces of
+    /// that log which the same program wrote before.
+    pub fn between(plan: &Plan, earlier: &[&[u8]], recorded: &[u8], replayed: &[u8]) -> Self {
         let mut findings = Self::default();
         let mut seen = vec![0; plan.sites().len()];
+        for log in earlier {
+            for entry in plan.entries(log).map_while(Result::ok) {
+                count(&mut seen, entry.site);
+            }
+        }
         let (mut theirs, mut ours) = (plan.entries(recorded), plan.entries(replayed));
         while findings.did.is_none() && !findings.is_lost() {
             let (their, our) = (next(&mut theirs), next(&mut ours));

@@ -41,6 +41,28 @@ pub(super) struct Found {
     pub look: Option<(Pc, usize)>,
 }
 
+/// What a program's replay left behind of a firing, or of its part in one.
+#[derive(Debug)]
+pub(super) struct Piece<'a> {
+    /// The entries.
+    pub log: &'a [u8],
+    /// Those that it left before in the same firing, if others ran in between.
+    pub earlier: &'a [&'a [u8]],
+    /// What the firing returned, if this is its end.
+    pub returned: Option<u64>,
+    /// Where another program goes on in the kernel, and where in the replay.
+    pub then: (Option<Instruction>, Option<Instruction>),
+}
+
+/// What a comparison told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    /// Whether the replay took the same as in the kernel.
+    pub same: bool,
+    /// Whether both do not go the same way any more, so that nothing more can be said.
+    pub parts: bool,
+}
+
 impl Story {
     pub fn of(part: &Part) -> Self {
         let touches = match &part.form {
@@ -58,17 +80,20 @@ impl Story {
         }
     }
 
-    /// A firing differed in its log or in what it returned. Whether it took the same as in
-    /// the kernel comes back.
+    /// A firing differed in its log or in what it returned, or the program's part of it did.
     pub fn differ(
         &mut self,
         (program, form): (&Arc<Program>, &Form),
         number: u64,
         firing: &Firing<'_>,
-        (log, returned): (&[u8], u64),
-    ) -> bool {
-        let mut findings = Findings::between(&form.plan, firing.log, log);
-        if findings.did.is_none() && !findings.is_lost() && returned != firing.returned {
+        piece: &Piece<'_>,
+    ) -> Told {
+        let mut findings = Findings::between(&form.plan, piece.earlier, firing.log, piece.log);
+        let parts = findings.did.is_some() || findings.is_lost();
+        if let Some(returned) = piece.returned
+            && !parts
+            && returned != firing.returned
+        {
             let what = Different::Returned {
                 expected: firing.returned,
                 got: returned,
@@ -84,23 +109,29 @@ impl Story {
         if let Some(did) = findings.did.filter(|_| !is_lost)
             && self.did.is_none()
         {
-            self.add_did(Found::of(program, form, number, firing, did));
+            self.add_did(Found::of(program, form, (number, firing), did, piece));
         }
-        same
+        Told { same, parts }
+    }
+
+    /// A firing went on in another program than in the kernel, or ended.
+    pub fn part(&mut self, number: u64, firing: &Firing<'_>, piece: &Piece<'_>) {
+        let (expected, got) = piece.then.clone();
+        let what = Different::Path { expected, got };
+        self.add_did(Found::new(number, firing, what));
     }
 
     /// A run stopped.
     pub fn stop(
         &mut self,
-        (program, form): (&Arc<Program>, &Form),
         number: u64,
         firing: &Firing<'_>,
         fault: &Fault,
+        place: Option<Instruction>,
     ) {
         let what = Different::Fault(fault.kind.to_string());
         let mut found = Found::new(number, firing, what);
-        let pc = form.original(fault.pc);
-        found.difference.place = pc.map(|pc| Instruction::of(program, pc));
+        found.difference.place = place;
         self.add_did(found);
     }
 
@@ -209,7 +240,13 @@ impl Found {
         }
     }
 
-    fn of(program: &Arc<Program>, form: &Form, number: u64, firing: &Firing<'_>, did: Did) -> Self {
+    fn of(
+        program: &Arc<Program>,
+        form: &Form,
+        (number, firing): (u64, &Firing<'_>),
+        did: Did,
+        piece: &Piece<'_>,
+    ) -> Self {
         match did {
             Did::Gave(finding) => {
                 let what = Different::Given {
@@ -226,8 +263,10 @@ impl Found {
             Did::Went { expected, got } => {
                 let place = |pc| Instruction::of(program, pc);
                 let what = Different::Path {
-                    expected: expected.map(place),
-                    got: got.map(|(pc, _)| place(pc)),
+                    expected: expected.map(place).or_else(|| piece.then.0.clone()),
+                    got: got
+                        .map(|(pc, _)| place(pc))
+                        .or_else(|| piece.then.1.clone()),
                 };
                 let mut found = Self::new(number, firing, what);
                 if let Some((pc, nth)) = got {

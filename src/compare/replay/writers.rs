@@ -120,13 +120,25 @@ impl Writers {
         position: u64,
         same: bool,
     ) {
+        if firing.depth == 0 {
+            self.begin(firing.cpu, position, firing.time);
+        }
+        self.note_more(program, (plan, touches), firing, position, same);
+    }
+
+    /// The same for what another program added to a firing.
+    pub fn note_more(
+        &mut self,
+        program: usize,
+        (plan, touches): (&Plan, &Touches),
+        firing: &Firing<'_>,
+        position: u64,
+        same: bool,
+    ) {
         let who = Who {
             cpu: firing.cpu,
             depth: firing.depth,
         };
-        if firing.depth == 0 {
-            self.begin(firing.cpu, position, firing.time);
-        }
         let key = (program, firing.cpu, firing.depth);
         let seen = self.seen.entry(key).or_insert_with(|| Seen::of(touches));
         if seen.all {
