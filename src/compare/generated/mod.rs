@@ -150,14 +150,14 @@ fn compare_batch(
     let replay = Replay::of_programs(&programs, &batch.maps, recorded.bytes)?;
     for (engine, report) in engines.iter().zip(replay_all(&replay, engines)) {
         let report = report?;
-        let mut reports = report.programs.iter();
+        let mut reports = &report.programs[..];
         for (member, programs) in &recorded.members {
-            let Some(member) = batch.members.get(*member) else {
-                continue;
-            };
+            let (own, rest) = reports.split_at(programs.len().min(reports.len()));
+            reports = rest;
             // That of the program itself, unless one that it jumps to has a worse one.
-            let own = reports.by_ref().take(programs.len()).rev();
-            let Some(program) = own.max_by_key(|program| program.verdict.word()) else {
+            let worst = own.iter().rev();
+            let worst = worst.max_by_key(|program| program.verdict.word());
+            let (Some(program), Some(member)) = (worst, batch.members.get(*member)) else {
                 continue;
             };
             let replayed = Replayed::of(&report, program, member.recipe);
