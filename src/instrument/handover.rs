@@ -48,7 +48,11 @@ pub(super) enum Says {
 }
 
 /// Where the buffer has the way.
-#[expect(clippy::cast_possible_wrap, clippy::cast_possible_truncation, reason = "it is 8")]
+#[expect(
+    clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    reason = "it is 8"
+)]
 const HANDOVER: i16 = scratch::HANDOVER as i16;
 
 impl Log {
@@ -95,10 +99,7 @@ const TAKEN_OVER_BYTES: u32 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     /// A program takes over.
-    TakenOver {
-        way: Way,
-        program: u32,
-    },
+    TakenOver { way: Way, program: u32 },
     /// The one before goes on.
     GoneBack,
 }
@@ -122,5 +123,26 @@ impl Mark {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_no_site_are_known_by_their_number() {
+        let over = [0xfe, 0xff, 1, 0, 7, 0, 0, 0, 9];
+        let mark = Mark::TakenOver {
+            way: Way::Within,
+            program: 7,
+        };
+        assert_eq!(Mark::parse(&over), Some((mark, 8)));
+        assert_eq!(Mark::parse(&[0xfd, 0xff, 3]), Some((Mark::GoneBack, 2)));
+        for len in 0..8 {
+            assert_eq!(Mark::parse(&over[..len]), None, "{len}");
+        }
+        assert_eq!(Mark::parse(&[0xfe, 0xff, 2, 0, 7, 0, 0, 0]), None);
+        assert_eq!(Mark::parse(&[1, 0, 0, 0]), None);
     }
 }

@@ -206,7 +206,8 @@ impl All<'_> {
         let places = 0..self.plans.len();
         let reads = |place: usize| {
             let reached = self.reached(place).into_iter();
-            let read = reached.filter_map(|other| Some(self.plans.get(other)?.as_ref().ok()?.context));
+            let read =
+                reached.filter_map(|other| Some(self.plans.get(other)?.as_ref().ok()?.context));
             read.max().unwrap_or(0)
         };
         let mut relays: Vec<Result<Relay, String>> = places
@@ -267,7 +268,9 @@ fn arrays<'a>(candidates: &[Candidate<'a>]) -> Vec<Array<'a>> {
     let arrays = arrays.map(|(map, def)| {
         let holds = |program: &Program| {
             let mut entries = def.initial.iter();
-            entries.any(|entry| matches!(entry, Initial::Program { name, .. } if *name == program.name))
+            entries.any(
+                |entry| matches!(entry, Initial::Program { name, .. } if *name == program.name),
+            )
         };
         let uses = |candidate: &Candidate<'_>| match candidate.plan {
             Ok(plan) => plan.jumps().iter().any(|jump| jump.map == map),
@@ -275,7 +278,10 @@ fn arrays<'a>(candidates: &[Candidate<'a>]) -> Vec<Array<'a>> {
         };
         let places = |is: &dyn Fn(&Candidate<'_>) -> bool| {
             let places = candidates.iter().enumerate();
-            places.filter(|(_, it)| is(it)).map(|(place, _)| place).collect()
+            places
+                .filter(|(_, it)| is(it))
+                .map(|(place, _)| place)
+                .collect()
         };
         Array {
             map,
@@ -292,4 +298,146 @@ fn names(program: &Program, map: MapId) -> bool {
     decode_all(&program.insns).any(|(_, insn)| {
         matches!(insn, Ok(Insn::LoadPseudo { source: Pseudo::MapIdx { index }, .. }) if index == map.0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::isa::assemble_with;
+    use crate::spec::ProgType;
+
+    /// Two prog arrays, the second of which leads to `last`, and a hash.
+    fn maps(first: &[&str]) -> Arc<[MapDef]> {
+        let array = |name: &str, holds: &[&str]| {
+            let mut def = MapDef::new(name, MapType::ProgArray, 4, 4, 4);
+            let entries = (0..).zip(holds).map(|(index, name)| Initial::Program {
+                index,
+                name: (*name).to_owned(),
+            });
+            def.initial = entries.collect();
+            def
+        };
+        let hash = MapDef::new("hash", MapType::Hash, 8, 8, 4);
+        [array("one", first), array("two", &["last"]), hash].into()
+    }
+
+    /// Jumps by the map with this number, having read so many bytes of the context.
+    fn jumps(map: u32, reads: u32) -> String {
+        format!(
+            "r6 = *(u64 *)(r1 + {})\n r2 = map[idx:{map}]\n r3 = 0\n call bpf_tail_call\n \
+             r0 = 0\n exit",
+            reads - 8
+        )
+    }
+
+    const PLAIN: &str = "r0 = 0\n exit";
+    /// Can't be recorded.
+    const WALKS: &str = "r1 = map[idx:2]\n r2 = f ll\n r3 = 0\n r4 = 0\n \
+                         call bpf_for_each_map_elem\n r0 = 0\n exit\n f: r0 = 0\n exit";
+
+    /// Whether programs with these names and texts can be recorded together.
+    fn relays(first: &[&str], programs: &[(&str, &str)], context_len: u32) -> Relays {
+        let maps = maps(first);
+        let made = programs.iter().map(|(name, text)| {
+            let mut program = Program::new(*name, ProgType::Tracepoint, Vec::new());
+            program.maps = maps.clone();
+            program.insns = assemble_with(text, &program).unwrap().slots;
+            program
+        });
+        let programs: Vec<Program> = made.collect();
+        let plans: Vec<_> = programs.iter().map(Plan::new).collect();
+        let candidates = programs
+            .iter()
+            .zip(&plans)
+            .map(|(program, plan)| Candidate {
+                program,
+                plan: plan.as_ref().map_err(ToString::to_string),
+                context_len,
+            });
+        Relays::new(&candidates.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn programs_that_jump_have_one_length_of_context() {
+        let (jumps_16, jumps_40) = (jumps(0, 16), jumps(1, 40));
+        let programs = [
+            ("a", &*jumps_16),
+            ("b", &jumps_40),
+            ("last", PLAIN),
+            ("x", PLAIN),
+        ];
+        let relays = relays(&["b", "missing"], &programs, 0);
+        let expected = |context_len, reads, follows| {
+            Ok(Relay {
+                context_len,
+                reads,
+                follows,
+            })
+        };
+        assert_eq!(relays.get(0), expected(40, 40, false));
+        assert_eq!(relays.get(1), expected(40, 0, true));
+        assert_eq!(relays.get(2), expected(40, 0, true));
+        assert_eq!(relays.get(3), expected(0, 0, false));
+        assert!(relays.is_followed(MapId(0)) && relays.is_followed(MapId(1)));
+        let filled = |followed| {
+            let maps = relays.filled(&maps(&["b"]), followed);
+            maps.iter().map(|def| def.initial.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (filled(true), filled(false)),
+            (vec![1, 1, 0], vec![0, 0, 0])
+        );
+    }
+
+    /// Whoever may come to what can't be recorded can't be, either.
+    #[test]
+    fn what_cannot_be_recorded_is_named_by_those_who_lead_to_it() {
+        let (one, two) = (jumps(0, 16), jumps(1, 16));
+        let programs = [("a", &*one), ("b", &two), ("last", WALKS), ("plain", PLAIN)];
+        let relays = relays(&["b", "plain"], &programs, 64);
+        let why = |place| relays.get(place).unwrap_err();
+        assert!(why(2).contains("the order of a hash table's entries"));
+        assert!(
+            why(1).starts_with("b: instruction 4: its tail calls may lead to 'last', which can't"),
+            "{}",
+            why(1)
+        );
+        assert!(why(0).contains("its tail calls may lead to 'b', which can't"));
+        assert!(
+            why(0).contains("hash table"),
+            "the cause is told: {}",
+            why(0)
+        );
+        assert_eq!(relays.get(3), Ok(Relay::default()));
+        assert!(!relays.is_followed(MapId(0)) && !relays.is_followed(MapId(1)));
+    }
+
+    #[test]
+    fn an_array_that_others_use_is_left_to_them() {
+        let one = jumps(0, 16);
+        let walks = format!("r6 = map[idx:0]\n {WALKS}");
+        let programs = [("a", &*one), ("plain", PLAIN), ("walks", &walks)];
+        let relays = relays(&["plain"], &programs, 64);
+        let why = relays.get(0).unwrap_err();
+        assert!(
+            why.contains("its tail calls go by one, as those of 'walks'"),
+            "{why}"
+        );
+        assert_eq!(relays.get(1), Ok(Relay::default()));
+    }
+
+    #[test]
+    fn an_event_has_to_have_what_is_read_of_it() {
+        let (one, two) = (jumps(0, 16), jumps(1, 40));
+        let programs = [("a", &*one), ("b", &two), ("last", PLAIN)];
+        let read = |len| relays(&["b"], &programs, len).get(0);
+        assert_eq!(read(40).unwrap().context_len, 40);
+        let why = read(32).unwrap_err();
+        assert!(
+            why.contains("'b', which reads 40 bytes of the context, of which its own event has 32"),
+            "{why}"
+        );
+    }
 }

@@ -166,8 +166,7 @@ impl Form<'_> {
         }
         for jump in &plan.jumps {
             let number = plan.function_at(jump.pc);
-            let Some((number, frame)) =
-                number.and_then(|at| Some((at, self.frames.get_mut(at)?)))
+            let Some((number, frame)) = number.and_then(|at| Some((at, self.frames.get_mut(at)?)))
             else {
                 continue;
             };

@@ -104,3 +104,63 @@ impl<'a, 'p, F: Fn(u32) -> Option<&'p Plan>> Iterator for Segments<'a, F> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::assemble;
+    use crate::program::Program;
+    use crate::spec::ProgType;
+
+    /// A program with one site, of eight bytes.
+    fn plan() -> Plan {
+        let insns = assemble("call 5\n r0 = 0\n exit").unwrap();
+        Plan::new(&Program::new("test", ProgType::Kprobe, insns)).unwrap()
+    }
+
+    const ENTRY: [u8; 10] = [0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    const BACK: [u8; 2] = [0xfd, 0xff];
+
+    fn over(way: u8, program: u8) -> [u8; 8] {
+        [0xfe, 0xff, way, 0, program, 0, 0, 0]
+    }
+
+    fn cut(log: &[u8]) -> Vec<(u32, Begins, usize, usize)> {
+        let plan = plan();
+        let segments = Segments::new(0, log, |number| (number < 3).then_some(&plan));
+        let pieces = segments.map(|it| (it.program, it.begins, it.offset, it.log.len()));
+        pieces.collect()
+    }
+
+    #[test]
+    fn pieces_are_those_of_one_program_after_the_other() {
+        use Begins::{Fired, TookOver, WentOn};
+        assert_eq!(cut(&[]), [(0, Fired, 0, 0)]);
+        assert_eq!(cut(&ENTRY), [(0, Fired, 0, 10)]);
+        let log = [&ENTRY[..], &over(1, 1), &over(0, 2), &ENTRY, &BACK, &ENTRY].concat();
+        assert_eq!(
+            cut(&log),
+            [
+                (0, Fired, 0, 10),
+                (1, TookOver, 18, 0),
+                // It has come in the place of 1, so it goes back where that would have.
+                (2, TookOver, 26, 10),
+                (0, WentOn, 38, 10),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_left_in_one_piece() {
+        use Begins::{Fired, TookOver};
+        let back_to_nobody = [&ENTRY[..], &BACK].concat();
+        assert_eq!(cut(&back_to_nobody), [(0, Fired, 0, 12)]);
+        let nobody = [&ENTRY[..], &over(0, 3), &ENTRY].concat();
+        assert_eq!(cut(&nobody), [(0, Fired, 0, 28)]);
+        let short = [&over(0, 1)[..], &ENTRY[..9]].concat();
+        assert_eq!(cut(&short), [(0, Fired, 0, 0), (1, TookOver, 8, 9)]);
+        let plan = plan();
+        let damaged = |log: &[u8]| plan.entries(log).find_map(Result::err);
+        assert!(damaged(&back_to_nobody).is_some() && damaged(&nobody).is_some());
+    }
+}

@@ -63,6 +63,9 @@ fn programs_made_up_are_equal() {
     ] {
         let (equal, jumping, refused) = made(prog_type, 0..80);
         eprintln!("{prog_type}: {equal} equal ({jumping} jump), {refused} can't be recorded");
-        assert!(equal > 10 && jumping > 2, "{prog_type}: {equal} equal, {refused} refused");
+        assert!(
+            equal > 10 && jumping > 2,
+            "{prog_type}: {equal} equal, {refused} refused"
+        );
     }
 }

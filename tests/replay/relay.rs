@@ -164,7 +164,10 @@ fn another_way_is_told_by_the_program_that_goes_it() {
     // The log names another program.
     let mut changed = whole.clone();
     let bytes = &mut changed.firings[0];
-    let mark = bytes.windows(2).position(|two| two == [0xfe, 0xff]).unwrap();
+    let mark = bytes
+        .windows(2)
+        .position(|two| two == [0xfe, 0xff])
+        .unwrap();
     bytes[mark + 4] = 2;
     let report = replayed(&changed);
     let Different::Path { expected, got } = &first_of(&report, FIRST).what else {
@@ -184,7 +187,9 @@ fn another_way_is_told_by_the_program_that_goes_it() {
 
     // It took over in the kernel only.
     let mut changed = whole;
-    change_log(&mut changed, 1, |log| log.extend([0xfe, 0xff, 0, 0, 1, 0, 0, 0]));
+    change_log(&mut changed, 1, |log| {
+        log.extend([0xfe, 0xff, 0, 0, 1, 0, 0, 0])
+    });
     let report = replayed(&changed);
     let Different::Path { expected, got } = &first_of(&report, FIRST).what else {
         panic!("{report:#?}");

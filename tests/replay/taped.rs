@@ -76,11 +76,14 @@ impl Recorder {
         let added = RecordMaps::add(&maps, 1 << 22);
         let plans = programs.iter().map(|program| Plan::new(program));
         let plans: Vec<_> = plans.collect::<Result<_, _>>()?;
-        let candidates = programs.iter().zip(&plans).map(|(program, plan)| Candidate {
-            program,
-            plan: Ok(plan),
-            context_len,
-        });
+        let candidates = programs
+            .iter()
+            .zip(&plans)
+            .map(|(program, plan)| Candidate {
+                program,
+                plan: Ok(plan),
+                context_len,
+            });
         let relays = Relays::new(&candidates.collect::<Vec<_>>());
         let (mut recorded, mut following) = (Vec::new(), Vec::new());
         for (number, plan) in (0..).zip(&plans) {

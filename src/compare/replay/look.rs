@@ -53,9 +53,8 @@ struct Watcher<'a> {
 
 impl Watch for Watcher<'_> {
     fn before(&mut self, step: &Step<'_>) {
-        let is_there = |(name, at): &(&str, Pc)| {
-            step.pc == *at && step.image.program().name == *name
-        };
+        let is_there =
+            |(name, at): &(&str, Pc)| step.pc == *at && step.image.program().name == *name;
         if self.registers.is_some() || !self.places.iter().any(is_there) {
             return;
         }

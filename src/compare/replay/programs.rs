@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::error::ReplayError;
 use crate::compare::recording::{Header, How, RecordedProgram};
-use crate::instrument::{Begins, Candidate, Plan, Relays, ReplayForm, ReplayMaps, Segment, Segments, Unrecordable};
+use crate::instrument::{
+    Begins, Candidate, Plan, Relays, ReplayForm, ReplayMaps, Segment, Segments, Unrecordable,
+};
 use crate::object::Object;
 use crate::program::{MapDef, Program};
 use crate::util::Pc;
@@ -246,7 +248,9 @@ impl Found {
                 Ok(Running { program, form })
             };
             let opening = made(plan.replay_form(maps))?;
-            let following = relay.follows.then(|| made(plan.replay_following(maps, number)));
+            let following = relay
+                .follows
+                .then(|| made(plan.replay_following(maps, number)));
             let following = following.transpose()?;
             Ok(Form {
                 plan,

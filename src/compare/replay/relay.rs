@@ -28,7 +28,9 @@ impl Pass<'_> {
                 same = compared.same;
                 if self.puts_out {
                     let pairs = theirs.iter().zip(&ours).take(compared.pieces);
-                    all_sent = pairs.flat_map(|(their, our)| self.sent(their, our)).collect();
+                    all_sent = pairs
+                        .flat_map(|(their, our)| self.sent(their, our))
+                        .collect();
                 }
             }
             Played::Stopped(fault) => {
