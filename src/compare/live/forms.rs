@@ -1,10 +1,28 @@
 //! The recorded forms of an object's programs in the kernel. Those that tail calls connect are
 //! recorded together or not at all, so that one which the kernel refuses takes others with it.
 
-use super::programs::{Loader, Placed};
-use crate::instrument::{Candidate, Plan, RecordOptions, Relay, Relays, Unrecordable};
-use crate::kernel::LoadedProgram;
+use super::options::LiveOptions;
+use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable};
+use crate::kernel::attach::AttachPoint;
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
 use crate::program::Program;
+
+/// A program on its way.
+pub(super) struct Placed {
+    pub program: Program,
+    pub plan: Result<Plan, String>,
+    /// Bytes of its event's context, if they are known.
+    pub context_len: u32,
+    /// Where it is to be attached.
+    pub point: Option<AttachPoint>,
+}
+
+/// What programs are loaded with.
+pub(super) struct Loader<'a> {
+    pub maps: &'a LoadedMaps,
+    pub record: &'a RecordMaps,
+    pub options: &'a LiveOptions,
+}
 
 /// The recorded forms of a program, or why there are none.
 pub(super) type Form = Result<Forms, String>;
@@ -33,7 +51,7 @@ struct Loaded {
 }
 
 /// Loads the recorded forms of these programs, which have these numbers.
-pub(super) fn load(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorded {
+pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorded {
     let mut refused: Vec<Option<String>> = vec![None; placed.len()];
     let mut loaded: Vec<Option<Loaded>> = placed.iter().map(|_| None).collect();
     loop {
@@ -85,6 +103,12 @@ pub(super) fn load(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorded {
 }
 
 impl Loader<'_> {
+    /// The program, or the verifier's line.
+    pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
+        let loaded = load(program, self.maps, &LoadOptions::default())?;
+        Ok(loaded.program.ok_or(loaded.verdict.message))
+    }
+
     /// The recorded forms of one program, or why there are none.
     fn forms(&self, number: u32, one: &Placed, plan: &Plan, relay: Relay) -> Form {
         let options = RecordOptions {
@@ -92,7 +116,7 @@ impl Loader<'_> {
             context_len: one.context_len,
             all: self.options.all,
         };
-        let load = |form: Result<Program, Unrecordable>| {
+        let load_form = |form: Result<Program, Unrecordable>| {
             let form = form.map_err(|error| error.to_string())?;
             self.judged(&form)
                 .map_err(|none| none.to_string())?
@@ -100,11 +124,11 @@ impl Loader<'_> {
         };
         let opening = one.point.is_some().then(|| {
             let form = plan.record_opening(self.record, &options, &relay);
-            load(form)
+            load_form(form)
         });
         let following = relay.follows.then(|| {
             let form = plan.record_following(self.record, &options, &relay);
-            load(form)
+            load_form(form)
         });
         Ok(Forms {
             opening: opening.transpose()?,

@@ -6,12 +6,12 @@ use std::path::Path;
 use super::context::context_len;
 use super::error::LiveError;
 use super::filter;
-use super::forms::{self, Form};
+use super::forms::{self, Form, Loader, Placed};
 use super::options::LiveOptions;
 use crate::compare::recording::{How, RecordedProgram};
 use crate::instrument::{Plan, RecordMaps};
 use crate::kernel::attach::{AttachPoint, Attachment, Place, attach};
-use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, NoVerdictKind, load};
+use crate::kernel::{LoadedMaps, LoadedProgram, NoVerdictKind};
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Program};
 
@@ -36,16 +36,6 @@ pub(super) struct Watched {
     loaded: Option<LoadedProgram>,
     /// What its recorded callers jump to.
     following: Option<LoadedProgram>,
-}
-
-/// A program on its way.
-pub(super) struct Placed {
-    pub program: Program,
-    pub plan: Result<Plan, String>,
-    /// Bytes of its event's context, if they are known.
-    pub context_len: u32,
-    /// Where it is to be attached.
-    pub point: Option<AttachPoint>,
 }
 
 /// A program that is not recorded at all.
@@ -107,7 +97,7 @@ impl Programs {
             }
         }
         let numbered: Vec<_> = (0..).zip(placed).collect();
-        let recorded = forms::load(&numbered, &loader);
+        let recorded = forms::load_all(&numbered, &loader);
         for ((number, placed), form) in numbered.into_iter().zip(recorded.forms) {
             let name = placed.program.name.clone();
             match loader.load(number, placed, form) {
@@ -261,13 +251,6 @@ impl Watched {
     }
 }
 
-/// What programs are loaded with.
-pub(super) struct Loader<'a> {
-    pub maps: &'a LoadedMaps,
-    pub record: &'a RecordMaps,
-    pub options: &'a LiveOptions,
-}
-
 impl Loader<'_> {
     /// Finds out where a program is to be attached, and analyses it.
     fn place(&self, program: Program) -> Result<Placed, LiveError> {
@@ -366,12 +349,6 @@ impl Loader<'_> {
             program: program.name.clone(),
             message,
         })
-    }
-
-    /// The program, or the verifier's line.
-    pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
-        let loaded = load(program, self.maps, &LoadOptions::default())?;
-        Ok(loaded.program.ok_or(loaded.verdict.message))
     }
 
     fn with_options(&self, point: AttachPoint) -> AttachPoint {

@@ -96,6 +96,7 @@ pub(super) fn run(
             name: vm.program(handle)?.name.clone(),
             engine: Some(vm.engine_of_handle(handle)),
             firings: firings(handle),
+            led_to: 0,
             raced: 0,
             missed: 0,
             verdict: Verdict::Nothing,

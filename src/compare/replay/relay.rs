@@ -6,7 +6,7 @@ use super::pass::Pass;
 use super::player::Played;
 use super::sent::sent;
 use super::stories::Piece;
-use crate::instrument::{Firing, Segment};
+use crate::instrument::{Begins, Firing, Segment};
 
 impl Pass<'_> {
     /// A firing of a program that makes tail calls was played. What it put out that the
@@ -44,7 +44,8 @@ impl Pass<'_> {
             };
             let form = self.programs.parts.get(place);
             let form = form.and_then(|part| part.form.as_ref().ok());
-            if let (Some(form), Some(story)) = (form, self.stories.get(place)) {
+            if let (Some(form), Some(story)) = (form, self.stories.get_mut(place)) {
+                story.led_to += u64::from(segment.begins == Begins::TookOver);
                 let what = (&form.plan, &story.touches);
                 let piece = Firing {
                     log: segment.log,

@@ -19,6 +19,8 @@ use crate::vm::Fault;
 #[derive(Debug)]
 pub(super) struct Story {
     pub firings: u64,
+    /// How often tail calls led to the program.
+    pub led_to: u64,
     pub raced: u64,
     pub missed: u64,
     /// Firings whose log is not there.
@@ -71,6 +73,7 @@ impl Story {
         };
         Self {
             firings: 0,
+            led_to: 0,
             raced: 0,
             missed: 0,
             without_log: 0,
@@ -209,6 +212,7 @@ impl Story {
             name: part.recorded.name.clone(),
             engine,
             firings: self.firings,
+            led_to: self.led_to,
             raced: self.raced,
             missed: self.missed,
             verdict,

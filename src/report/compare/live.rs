@@ -290,6 +290,7 @@ mod tests {
                 name: "count".to_owned(),
                 engine: Some(ran_on),
                 firings: 1000,
+                led_to: 0,
                 raced: 0,
                 missed: 0,
                 verdict,

@@ -18,6 +18,7 @@ fn program(name: &str, verdict: Verdict) -> ProgramReport {
         name: name.to_owned(),
         engine: Some(EngineKind::Jit),
         firings: 12,
+        led_to: 0,
         raced: 0,
         missed: 0,
         verdict,
@@ -58,6 +59,7 @@ fn report() -> Report {
             program("count", Verdict::Different(Box::new(difference()))),
             ProgramReport {
                 engine: Some(EngineKind::Checked),
+                led_to: 0,
                 raced: 2,
                 missed: 1,
                 ..program("other", Verdict::Equal)
