@@ -9,6 +9,8 @@ mod command;
 #[cfg(feature = "cli")]
 #[path = "live_record/command_line.rs"]
 mod command_line;
+#[path = "live_record/elsewhere.rs"]
+mod elsewhere;
 #[cfg(feature = "cli")]
 #[path = "live_record/ending.rs"]
 mod ending;
