@@ -10,6 +10,8 @@ mod full_ring;
 mod made_up;
 #[path = "replay/taped.rs"]
 mod taped;
+#[path = "replay/unjudged.rs"]
+mod unjudged;
 
 use bpflab::compare::replay::{Replay, Report, Word};
 use bpflab::harness::EngineKind;

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::ReplayError;
 use super::missing::Missing;
+use super::player::refusal;
 use super::source::Source;
 use super::verdict::{ProgramReport, Report, Verdict};
 use crate::compare::recording::{Header, Part, RecordedEvent, Sample};
@@ -92,9 +93,11 @@ pub(super) fn run(
         own.map(|one| one.firings).sum()
     };
     let programs = vm.handles().filter_map(|handle| {
+        let ran_on = vm.engine_of_handle(handle);
         Some(ProgramReport {
             name: vm.program(handle)?.name.clone(),
-            engine: Some(vm.engine_of_handle(handle)),
+            engine: Some(ran_on),
+            engine_why: refusal(&vm, handle).filter(|_| ran_on != engine),
             firings: firings(handle),
             raced: 0,
             missed: 0,

@@ -125,17 +125,15 @@ impl Replay {
             .collect();
         drop(player);
         let parts = self.programs.parts.iter();
-        let engines: Vec<_> = parts
-            .map(|part| {
-                let (_, running) = self.programs.find(part.recorded.number)?;
-                let (handle, _) = deck.programs.get(running)?;
-                Some(match checked.get(running) {
-                    Some(true) => EngineKind::Checked,
-                    _ => deck.vm.engine_of_handle(*handle),
-                })
-            })
-            .collect();
+        let engines = parts.map(|part| {
+            let (_, running) = self.programs.find(part.recorded.number)?;
+            deck.engine(running, checked.get(running) == Some(&true))
+        });
+        let (engines, reasons): (Vec<_>, Vec<_>) = engines.map(Option::unzip).unzip();
         let mut report = pass.report(&mut deck, engine, &engines);
+        for (program, why) in report.programs.iter_mut().zip(reasons) {
+            program.engine_why = why.flatten().filter(|_| program.engine != Some(engine));
+        }
         if let Some((story, found)) = pass.first() {
             let registers = self.registers(story, found, engine)?;
             report.explain(story, registers);
