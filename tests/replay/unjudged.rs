@@ -1,31 +1,33 @@
 //! Programs that our verifier can't judge run on the checked engine, and it says why.
 
-use std::sync::Arc;
-
-use bpflab::compare::replay::Word;
+use bpflab::Object;
+use bpflab::compare::recording::{Header, RecordedEvent, Summary, Writer};
+use bpflab::compare::replay::{Replay, Word};
 use bpflab::harness::EngineKind;
-use bpflab::isa::assemble;
-use bpflab::program::Program;
-use bpflab::spec::{AttachType, ProgType};
-use bpflab::vm::events::Event;
-
-use super::taped::Recorder;
-use super::{ENGINES, replayed_on};
+use bpflab::object::Target;
 
 #[test]
 fn the_verifiers_reason_is_told() {
-    let text = "call 5\nr0 = 0\nexit";
-    let insns = assemble(text).unwrap();
-    let mut program = Program::new("nowhere", ProgType::Tracing, insns);
-    // A BTF tracepoint, of which no kernel's types say what it is.
-    program.expected_attach_type = Some(AttachType::TraceRawTp);
-    program.license = "GPL".to_owned();
-    let mut recorder = Recorder::new(vec![Arc::new(program)], 16);
-    recorder.fire(0, &Event::bytes(vec![0; 16]));
-    let taped = recorder.finish();
-    for engine in ENGINES {
-        let report = replayed_on(&taped, engine);
-        assert_eq!(report.word(), Word::Equal, "{report:?}");
+    let header = Header {
+        possible_cpus: 1,
+        events: vec![RecordedEvent {
+            number: 0,
+            group: "sched".to_owned(),
+            name: "sched_process_exit".to_owned(),
+            id: 1,
+            format: String::new(),
+        }],
+        ..Header::default()
+    };
+    let writer = Writer::new(Vec::new(), &header).unwrap();
+    let file = writer.finish(Summary::default()).unwrap();
+    // A BTF tracepoint, where no kernel's types say what it is.
+    let mut object = Object::open("examples/bpf/exits.bpf.o").unwrap();
+    object.set_target(Target::Own);
+    let replay = Replay::new(&object, file).unwrap();
+    for engine in super::ENGINES {
+        let report = replay.run_bare(&object, engine).unwrap().report;
+        assert_eq!(report.word(), Word::Nothing);
         let [program] = &report.programs[..] else {
             panic!("{report:?}");
         };
