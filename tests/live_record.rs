@@ -3,6 +3,8 @@
 
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
+#[path = "live_record/bare.rs"]
+mod bare;
 #[cfg(feature = "cli")]
 #[path = "cli/command.rs"]
 mod command;
@@ -16,6 +18,8 @@ mod elsewhere;
 mod ending;
 #[path = "kernel/here.rs"]
 mod here;
+#[path = "live_record/nested.rs"]
+mod nested;
 #[path = "live_record/outputs.rs"]
 mod outputs;
 #[path = "live_record/recorded.rs"]
