@@ -163,6 +163,7 @@ mod tests {
             flags: FiringFlags::empty(),
             sequence,
             time: 0,
+            produced: 0,
             pid_tgid: 0,
             returned: 0,
             context: &[],
