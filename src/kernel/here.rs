@@ -91,7 +91,8 @@ impl RunError {
         match self {
             Self::NoVerdict(_) => true,
             Self::Attach(error) => error.is_unavailable(),
-            Self::Rejected { .. } | Self::Kernel(_) => false,
+            Self::Kernel(error) => error.is_unavailable(),
+            Self::Rejected { .. } => false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::kernel::error::{KernelError, NoVerdict};
-use crate::util::{Errno, ReadError};
+use crate::util::ReadError;
 
 /// Why a program is not attached.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -68,7 +68,7 @@ impl AttachError {
     pub const fn is_unavailable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::NotLoaded(_) => true,
-            Self::Kernel(error) => matches!(error.errno, Errno::EPERM | Errno::EACCES),
+            Self::Kernel(error) => error.is_unavailable(),
             _ => false,
         }
     }
