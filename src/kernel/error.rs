@@ -185,6 +185,13 @@ impl NoVerdict {
         };
         Self { kind, error }
     }
+
+    /// Whether rights, memory or a feature are missing, and not a map declared as no kernel
+    /// makes it: the exit code is 3 then.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        !matches!(self.kind, NoVerdictKind::Map)
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +223,8 @@ mod tests {
         assert!(error.to_string().ends_with("denied): R0 !read_ok"));
         let none = NoVerdict::of(error.clone(), NoVerdictKind::Feature);
         assert_eq!(none.kind, NoVerdictKind::Feature);
+        assert!(none.is_unavailable());
+        assert!(!NoVerdict::of(error.clone(), NoVerdictKind::Map).is_unavailable());
         error.errno = Errno::ENOMEM;
         assert_eq!(
             NoVerdict::of(error, NoVerdictKind::Map).kind.name(),

@@ -89,7 +89,7 @@ impl RunError {
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
-            Self::NoVerdict(_) => true,
+            Self::NoVerdict(none) => none.is_unavailable(),
             Self::Attach(error) => error.is_unavailable(),
             Self::Kernel(error) => error.is_unavailable(),
             Self::Rejected { .. } => false,

@@ -67,7 +67,8 @@ impl AttachError {
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::NotLoaded(_) => true,
+            Self::Unavailable { .. } => true,
+            Self::NotLoaded(none) => none.is_unavailable(),
             Self::Kernel(error) => error.is_unavailable(),
             _ => false,
         }

@@ -214,8 +214,10 @@ impl Streams {
                     count += 1;
                     each(*cpu, &sample);
                 }
-                Ok(Record::Lost(more)) => *lost += more,
-                Ok(Record::Other) | Err(_) => {}
+                Ok(Record::Lost(more)) => *lost = lost.saturating_add(more),
+                Ok(Record::Other) => {}
+                // Of samples that can't be read nobody knows how many there were.
+                Err(_) => *lost = lost.saturating_add(1),
             });
         }
         count
