@@ -22,6 +22,12 @@ pub(super) fn online() -> Vec<u32> {
     ranges.map_or_else(|| vec![0], |ranges| ranges.into_iter().flatten().collect())
 }
 
+/// One that runs now, for an event that belongs to some CPU but is about all. The first one
+/// can be away: on arm64 and in machines that are resumed, CPU 0 may leave, too.
+pub(super) fn first_online() -> u32 {
+    online().first().copied().unwrap_or(0)
+}
+
 /// How many CPUs are in a list, those of all ranges together, as the kernel's
 /// `num_possible_cpus` counts them.
 fn count(list: &str) -> Option<u32> {
@@ -52,6 +58,6 @@ mod tests {
         assert_eq!(count("3-1"), None);
         assert_eq!(count(""), None);
         assert_eq!(ranges("0-1,4"), Some(vec![0..=1, 4..=4]));
-        assert!(!online().is_empty());
+        assert!(online().contains(&first_online()));
     }
 }

@@ -135,24 +135,11 @@ fn reads(count: u64, path: &str) {
 
 /// Calls of a function that a probe can be put on, between two markers.
 fn requests(count: u64) {
-    stay_on_one_cpu();
     for number in 0..count {
         marker::request_start(number, c"/index");
         std::hint::black_box(handle_request(number, c"/index".as_ptr()));
         marker::request_done(number, if number % 10 == 0 { 500 } else { 200 });
     }
-}
-
-/// Keeps this thread on the CPU that it is on: where one CPU writes, the order is known.
-#[expect(unsafe_code, reason = "no crate of the tests does this")]
-fn stay_on_one_cpu() {
-    // SAFETY: a set of CPUs is plain bits, which the calls read and write as one.
-    let done = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(usize::try_from(libc::sched_getcpu()).unwrap(), &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// What servers do, in short.
