@@ -1,5 +1,7 @@
 //! Recordings made in user space, replayed on every engine.
 
+#[path = "replay/bare.rs"]
+mod bare;
 #[path = "replay/changes.rs"]
 mod changes;
 #[path = "replay/examples.rs"]

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::by_time::{ByTime, Held};
 use super::error::ReplayError;
 use super::missing::Missing;
 use super::player::refusal;
@@ -68,12 +69,21 @@ pub(super) fn run(
     let mut unwanted = FxHashMap::default();
     let mut runners = vm.runners(&prepared)?;
     let mut recording = source.open()?;
+    let mut order = ByTime::default();
+    let mut fire = |held: Held| {
+        let sample = held.sample();
+        if !fire(&mut runners, &mut attached, &sample)? {
+            *unwanted.entry(sample.event).or_insert(0u64) += 1;
+        }
+        Ok::<_, ReplayError>(())
+    };
     loop {
         match recording.next_part() {
             Ok(Some(Part::Samples(samples))) => {
                 for sample in samples {
-                    if !fire(&mut runners, &mut attached, &sample)? {
-                        *unwanted.entry(sample.event).or_insert(0u64) += 1;
+                    order.add(&sample);
+                    while let Some(held) = order.next() {
+                        fire(held)?;
                     }
                 }
             }
@@ -86,6 +96,9 @@ pub(super) fn run(
                 break;
             }
         }
+    }
+    while let Some(held) = order.last() {
+        fire(held)?;
     }
     drop(runners);
     let firings = |program: ProgramHandle| {
