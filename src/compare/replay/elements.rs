@@ -244,7 +244,12 @@ impl Elements {
         self.known.entry(key.clone()).or_insert_with(|| {
             let mut element = Element::default();
             if by.began < forgotten {
-                element.add(Act::Changes, None, by, Some(Doubt::Forgotten(by)));
+                // Somebody may have written it, as late as that.
+                let other = Actor {
+                    ended: forgotten,
+                    ..by
+                };
+                element.add(Act::Changes, None, other, Some(Doubt::Forgotten(by)));
             }
             element
         })
@@ -273,7 +278,8 @@ impl Element {
     /// A doubt comes back if the write may have gone to memory that was free already.
     fn note(&mut self, act: Act, lane: Lane, by: Actor) -> Option<Doubt> {
         let others = || self.writes.iter().filter(|writes| meet(writes.lane, lane));
-        let is_last = others().all(|writes| writes.other_than(by).is_none_or(|it| it.is_before(by)));
+        let is_last =
+            others().all(|writes| writes.other_than(by).is_none_or(|it| it.is_before(by)));
         if act.is_whole() && is_last {
             self.writes
                 .retain(|writes| lane.is_some() && writes.lane != lane);
@@ -283,7 +289,10 @@ impl Element {
         let conflicts = others().filter(|writes| !writes.act.commutes(act));
         let overlaps = conflicts.filter_map(|writes| {
             let other = writes.other_than(by)?;
-            let doubt = Doubt::Overlap(other, by);
+            let doubt = match writes.doubt {
+                Some(Doubt::Forgotten(_)) => Doubt::Forgotten(by),
+                _ => Doubt::Overlap(other, by),
+            };
             (!other.is_before(by)).then_some((writes.act, doubt))
         });
         let overlaps: SmallVec<[(Act, Doubt); 1]> = overlaps.collect();
@@ -343,3 +352,6 @@ impl Writes {
 fn meet(one: Lane, other: Lane) -> bool {
     one.is_none() || other.is_none() || one == other
 }
+
+#[cfg(test)]
+mod tests;
