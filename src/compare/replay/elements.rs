@@ -208,10 +208,10 @@ impl Elements {
         }
     }
 
-    /// The replay can't tell what a firing did to an element.
-    pub fn doubt(&mut self, key: &Key, lane: Lane, by: Actor) {
+    /// A firing did this to an element, or was to do it, and the replay did not do the same.
+    pub fn doubt(&mut self, key: &Key, act: Act, lane: Lane, by: Actor) {
         let doubt = Some(Doubt::Astray(by));
-        self.element(key, by).add(Act::Changes, lane, by, doubt);
+        self.element(key, by).add(act, lane, by, doubt);
     }
 
     /// The replay can't tell what a firing did to the map.

@@ -118,7 +118,7 @@ fn a_pointer_may_outlive_its_element() {
 fn a_firing_that_went_astray_is_a_doubt_until_it_is_over() {
     let mut elements = Elements::new(true);
     elements.note(&key(), Updates, None, actor(0, 10));
-    elements.doubt(&key(), None, actor(0, 10));
+    elements.doubt(&key(), Updates, None, actor(0, 10));
     let (at, doubt) = elements.doubtful().unwrap();
     assert_eq!(
         doubt.text(at),
@@ -273,7 +273,7 @@ fn replayed(runs: &[Run]) -> (State, Elements) {
                 elements.note(&at, op.act(), None, by);
             }
             if works != *worked || is_lost {
-                elements.doubt(&at, None, by);
+                elements.doubt(&at, op.act(), None, by);
             }
             let has_pointer = matches!(op, Op::Add(_) | Op::Store(_) | Op::StoreHalf(_));
             is_lost |= has_pointer && *worked && !works;
