@@ -59,7 +59,7 @@ pub use maps::{RecordMaps, RecordOptions, RecordState};
 pub use plan::Plan;
 pub use replay::ReplayForm;
 pub use replay_maps::ReplayMaps;
-pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What};
+pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
 
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,7 @@ fn does_what_it_is_told() {
     let count: u64 = count.parse().unwrap();
     match what.split_once(' ').unwrap_or((what, "")) {
         ("writes", _) => writes(count),
+        ("paced", rate) => paced(count, rate.parse().unwrap()),
         ("datagrams", port) => datagrams(count, port.parse().unwrap()),
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
@@ -61,6 +62,23 @@ fn writes(count: u64) {
     for number in 0..count {
         let len = 1usize << (number % 17);
         sink.write_all(&bytes[..len]).unwrap();
+    }
+}
+
+/// So many writes in a second, one after the other.
+fn paced(count: u64, rate: f64) {
+    use std::io::Write;
+    let mut sink = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .unwrap();
+    let start = Instant::now();
+    for number in 0..count {
+        let due = Duration::from_secs_f64(number as f64 / rate);
+        while start.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        sink.write_all(&[0]).unwrap();
     }
 }
 
@@ -117,24 +135,11 @@ fn reads(count: u64, path: &str) {
 
 /// Calls of a function that a probe can be put on, between two markers.
 fn requests(count: u64) {
-    stay_on_one_cpu();
     for number in 0..count {
         marker::request_start(number, c"/index");
         std::hint::black_box(handle_request(number, c"/index".as_ptr()));
         marker::request_done(number, if number % 10 == 0 { 500 } else { 200 });
     }
-}
-
-/// Keeps this thread on the CPU that it is on: where one CPU writes, the order is known.
-#[expect(unsafe_code, reason = "no crate of the tests does this")]
-fn stay_on_one_cpu() {
-    // SAFETY: a set of CPUs is plain bits, which the calls read and write as one.
-    let done = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(usize::try_from(libc::sched_getcpu()).unwrap(), &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// What servers do, in short.

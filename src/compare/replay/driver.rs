@@ -120,7 +120,7 @@ impl Replay {
         let mut pass = self.pass();
         let running = deck.programs.len();
         let mut player = deck.player()?;
-        pass.play_all(&mut self.source.open()?, &mut player)?;
+        pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
         let checked: Vec<_> = (0..running)
             .map(|running| player.is_checked(running))
             .collect();
@@ -167,7 +167,7 @@ impl Replay {
         let mut pass = self.pass();
         pass.until = Some(found.difference.firing);
         let mut player = deck.player()?;
-        pass.play_all(&mut self.source.open()?, &mut player)?;
+        pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
         drop(player);
         let part = self.programs.parts.get(story);
         let form = part.and_then(|part| Some((part, part.form.as_ref().ok()?)));

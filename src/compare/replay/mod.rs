@@ -16,7 +16,8 @@
 //! | `player` | the machine that they run on |
 //! | `order` | firings in the order of their CPU, and gaps |
 //! | `logs` | two logs side by side |
-//! | `touch`, `writers` | who wrote to which map, and whether order matters |
+//! | `touch`, `writers` | who wrote to which map |
+//! | `elements` | whether it is known what they hold then |
 //! | `stories` | what is known of each program |
 //! | `contents` | maps, before and after |
 //! | `outputs`, `sent` | records and lines |
@@ -29,6 +30,7 @@ mod bare;
 mod contents;
 mod difference;
 mod driver;
+mod elements;
 mod error;
 mod judge;
 mod logs;

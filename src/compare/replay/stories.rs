@@ -8,9 +8,9 @@ use super::logs::{Did, Finding, Findings};
 use super::programs::{Form, Part, Silent};
 use super::touch::Touches;
 use super::verdict::{ProgramReport, Verdict};
-use super::writers::Writers;
+use super::writers::{Strayed, Writers};
 use crate::harness::EngineKind;
-use crate::instrument::{Firing, FiringFlags};
+use crate::instrument::{Firing, FiringFlags, What};
 use crate::program::Program;
 use crate::util::{MapId, Pc};
 use crate::vm::Fault;
@@ -58,15 +58,15 @@ impl Story {
         }
     }
 
-    /// A firing differed in its log or in what it returned. Whether it took the same as in
-    /// the kernel comes back.
+    /// A firing differed in its log or in what it returned. Where the replay could not
+    /// follow it comes back.
     pub fn differ(
         &mut self,
         (program, form): (&Arc<Program>, &Form),
         number: u64,
         firing: &Firing<'_>,
         (log, returned): (&[u8], u64),
-    ) -> bool {
+    ) -> Option<Strayed> {
         let mut findings = Findings::between(&form.plan, firing.log, log);
         if findings.did.is_none() && !findings.is_lost() && returned != firing.returned {
             let what = Different::Returned {
@@ -76,8 +76,16 @@ impl Story {
             self.add_did(Found::new(number, firing, what));
         }
         self.raced += u64::from(!findings.found.is_empty());
-        let same = findings.found.is_empty();
         let is_lost = findings.is_lost();
+        let mut strayed = Strayed::default();
+        for finding in &findings.found {
+            let place = (finding.site, finding.nth);
+            if finding.lost {
+                strayed.lost = Some(place);
+            } else if finding.what == What::Result {
+                strayed.results.push(place);
+            }
+        }
         for finding in findings.found.drain(..) {
             self.suspect(program, form, number, firing, finding);
         }
@@ -86,7 +94,7 @@ impl Story {
         {
             self.add_did(Found::of(program, form, number, firing, did));
         }
-        same
+        (!strayed.is_empty()).then_some(strayed)
     }
 
     /// A run stopped.
@@ -116,10 +124,10 @@ impl Story {
         firing: &Firing<'_>,
         finding: Finding,
     ) {
-        let maps: Vec<_> = match self.touches.get(finding.site) {
-            Some(touch) => self.touches.maps(touch).collect(),
-            None => Vec::new(),
-        };
+        let touched = self.touches.get(finding.site).iter();
+        let maps: Vec<_> = touched
+            .flat_map(|touch| self.touches.maps(touch.map))
+            .collect();
         // What is found may be nobody's fault on one CPU, and a difference on another: keep
         // one of each.
         let is_known = |(known, found): &(Vec<MapId>, Found)| {

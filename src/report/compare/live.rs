@@ -257,15 +257,14 @@ impl fmt::Display for CompareReport {
                 }
             }
         }
-        for (report, elapsed) in &self.replays {
-            let view = self.view(report, *elapsed);
-            if let Some(ns) = view.ns_per_firing() {
-                writeln!(
-                    f,
-                    "{}: {ns:.1} ns a firing, reading included",
-                    report.engine
-                )?;
-            }
+        let times = self.replays.iter().filter_map(|(report, elapsed)| {
+            let ns = self.view(report, *elapsed).ns_per_firing()?;
+            let (engine, seconds) = (report.engine, elapsed.as_secs_f64());
+            Some(format!("{engine} in {seconds:.3} s ({ns:.0} ns a firing)"))
+        });
+        let times: Vec<_> = times.collect();
+        if !times.is_empty() {
+            writeln!(f, "replayed, reading included: {}", times.join(", "))?;
         }
         if !self.summary.all {
             writeln!(f, "programs ran for the command and its children only")?;
@@ -339,7 +338,7 @@ mod tests {
             "  map hist           equal    equal",
             "probe: not attached: no kprobes",
             "count: checked engine only",
-            "jit: 50.0 ns a firing",
+            "jit in 0.000 s (50 ns a firing)",
             "verdict: order unknown",
         ] {
             assert!(text.contains(line), "{line}:\n{text}");
