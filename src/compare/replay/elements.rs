@@ -273,7 +273,8 @@ impl Element {
     /// A doubt comes back if the write may have gone to memory that was free already.
     fn note(&mut self, act: Act, lane: Lane, by: Actor) -> Option<Doubt> {
         let others = || self.writes.iter().filter(|writes| meet(writes.lane, lane));
-        let is_last = others().all(|writes| writes.other_than(by).is_none_or(|it| it.is_before(by)));
+        let is_last =
+            others().all(|writes| writes.other_than(by).is_none_or(|it| it.is_before(by)));
         if act.is_whole() && is_last {
             self.writes
                 .retain(|writes| lane.is_some() && writes.lane != lane);

@@ -192,7 +192,7 @@ impl Look<'_> {
             Insn::Load { .. } | Insn::LoadSx { .. } | Insn::LoadAcquire { .. } => Does::Reads,
             Insn::Store { size, .. } | Insn::StoreRelease { size, .. } => {
                 self.stores(self.value(site.pc), size.bytes().into())
-            },
+            }
             Insn::Atomic { .. } if is_second => Does::Reads,
             Insn::Atomic { op, .. } => combining(op).map_or(Does::Changes, Does::Combines),
             _ => return SmallVec::new(),
