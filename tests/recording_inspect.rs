@@ -30,6 +30,7 @@ fn recording(losses: u64) -> Vec<u8> {
             flags: FiringFlags::empty(),
             sequence,
             time: sequence,
+            produced: 0,
             pid_tgid: 0,
             returned: 0,
             context: &[],

@@ -4,7 +4,7 @@ use super::calls::{self, Callee, Class, Extent, Returns, Role, Signature};
 use super::dataflow::{Kind, Owner, State};
 use super::error::Reason;
 use super::liveness::Liveness;
-use super::site::{Field, Flow, Length, Moment, Place, Site, Source, What};
+use super::site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
 use crate::isa::{CallTarget, Insn, Operand, Reg, RegSet, Size};
 use crate::program::Program;
 use crate::spec::helpers::id;
@@ -309,6 +309,7 @@ impl Finder<'_> {
                 frame: None,
                 align: 8,
                 plain: true,
+                whose: Whose::Run,
             },
             length: fixed(size)?,
         })
@@ -373,6 +374,7 @@ impl Finder<'_> {
             frame,
             align,
             plain,
+            whose: whose(at.before.reg(reg)),
         };
         Ok(Some((place, length)))
     }
@@ -437,6 +439,15 @@ fn written(kind: Kind) -> Result<Option<Source>, Reason> {
             ));
         }
     })
+}
+
+/// Whose memory a pointer leads to.
+const fn whose(kind: Kind) -> Whose {
+    match kind {
+        Kind::Frame { .. } | Kind::Record { .. } | Kind::Constant | Kind::Private => Whose::Run,
+        Kind::Value(map) if !map.inner => Whose::Value(map.id),
+        _ => Whose::Unknown,
+    }
 }
 
 /// What a call returns.

@@ -1,17 +1,30 @@
 //! The bytes that one run of a recorded program leaves in the ring buffer.
 //!
 //! ```text
-//!  0  u32 program         12  u32 bytes of context   32  u64 time
-//!  4  u32 cpu             16  u64 bytes of log       40  u64 pid_tgid
-//!  8  u16 depth           24  u64 sequence           48  u64 returned
-//! 10  u16 flags           56  context, filled up to 8 bytes with zeros, then the log
+//!  0  u32 program         16  u64 bytes of log       40  u64 produced
+//!  4  u32 cpu             24  u64 sequence           48  u64 pid_tgid
+//!  8  u16 depth           32  u64 time               56  u64 returned
+//! 10  u16 flags           64  context, filled up to 8 bytes with zeros, then the log
+//! 12  u32 bytes of context
 //! ```
 //!
 //! Numbers are little-endian, as on all machines that bpflab records on.
+//!
+//! # Which of two firings was first
+//!
+//! A firing ends as its record gets its place in the ring buffer, and says how far the ring
+//! had been filled as it began. So one that finds the record of another there began after
+//! that one had ended, on whichever CPU: the kernel hands out places under a lock and
+//! publishes how far it is with a release store, `bpf_ringbuf_query` reads that with an
+//! acquire load, and what the first has stored to maps before is there for the second to
+//! see. A clock could say less: two CPUs' differ by a little, a store may wait in its CPU's
+//! buffer when the clock has been read already, and what a lock of the kernel's keeps apart
+//! (a task is woken on one CPU, and switched to on another) may be apart by less than that.
 
 use bitflags::bitflags;
 
 use super::error::{Damage, Damaged};
+use crate::spec::limits;
 use crate::util::{ReadError, Reader};
 
 /// What one run of a recorded program leaves behind.
@@ -30,6 +43,9 @@ pub struct Firing<'a> {
     pub sequence: u64,
     /// When it started: `bpf_ktime_get_ns`, in nanoseconds since boot.
     pub time: u64,
+    /// How far the ring buffer was filled then, its producer position: each firing whose
+    /// record [ends](Self::ring_bytes) there or before had ended.
+    pub produced: u64,
     /// `bpf_get_current_pid_tgid` then.
     pub pid_tgid: u64,
     /// `r0` at its exit.
@@ -61,9 +77,10 @@ pub(super) mod offset {
     pub(in crate::instrument) const LOG_LEN: u32 = 16;
     pub(in crate::instrument) const SEQUENCE: u32 = 24;
     pub(in crate::instrument) const TIME: u32 = 32;
-    pub(in crate::instrument) const PID_TGID: u32 = 40;
-    pub(in crate::instrument) const RETURNED: u32 = 48;
-    pub(in crate::instrument) const CONTEXT: u32 = 56;
+    pub(in crate::instrument) const PRODUCED: u32 = 40;
+    pub(in crate::instrument) const PID_TGID: u32 = 48;
+    pub(in crate::instrument) const RETURNED: u32 = 56;
+    pub(in crate::instrument) const CONTEXT: u32 = 64;
 }
 
 /// The context is filled up to a multiple of this.
@@ -81,7 +98,8 @@ impl<'a> Firing<'a> {
         let context_len = take(reader.u32())?;
         let log_len = take(reader.u64())?;
         let (sequence, time) = (take(reader.u64())?, take(reader.u64())?);
-        let (pid_tgid, returned) = (take(reader.u64())?, take(reader.u64())?);
+        let (produced, pid_tgid) = (take(reader.u64())?, take(reader.u64())?);
+        let returned = take(reader.u64())?;
         let flags = FiringFlags::from_bits(flags).ok_or(Damaged {
             offset: offset::FLAGS as usize,
             damage: Damage::Flags(flags),
@@ -107,6 +125,7 @@ impl<'a> Firing<'a> {
             flags,
             sequence,
             time,
+            produced,
             pid_tgid,
             returned,
             context,
@@ -123,13 +142,22 @@ impl<'a> Firing<'a> {
         to.extend(self.flags.bits().to_le_bytes());
         to.extend(context_len.to_le_bytes());
         to.extend((self.log.len() as u64).to_le_bytes());
-        for word in [self.sequence, self.time, self.pid_tgid, self.returned] {
-            to.extend(word.to_le_bytes());
-        }
+        to.extend(self.sequence.to_le_bytes());
+        to.extend(self.time.to_le_bytes());
+        to.extend(self.produced.to_le_bytes());
+        to.extend(self.pid_tgid.to_le_bytes());
+        to.extend(self.returned.to_le_bytes());
         to.extend(self.context);
         let filled = self.context.len().next_multiple_of(CONTEXT_UNIT);
         to.resize(to.len() + filled - self.context.len(), 0);
         to.extend(self.log);
+    }
+
+    /// Bytes of the ring buffer that a record of so many bytes takes, its header included:
+    /// it ends so far behind the end of the record before it.
+    #[must_use]
+    pub const fn ring_bytes(record: usize) -> u64 {
+        (record as u64 + limits::RINGBUF_HEADER as u64).next_multiple_of(8)
     }
 }
 
@@ -158,6 +186,7 @@ mod tests {
             flags: FiringFlags::CAPPED,
             sequence: 1 << 40,
             time: 5,
+            produced: 6,
             pid_tgid: 7 << 32 | 8,
             returned: u64::MAX,
             context,
@@ -186,7 +215,7 @@ mod tests {
     #[test]
     fn each_byte_that_is_missing_is_missed() {
         let whole = bytes(firing(&[1; 12], &[2; 5]));
-        assert_eq!(whole.len(), 56 + 16 + 5);
+        assert_eq!(whole.len(), 64 + 16 + 5);
         for len in 0..whole.len() {
             let error = Firing::parse(&whole[..len]).unwrap_err();
             assert!(
@@ -197,7 +226,7 @@ mod tests {
         let long = [whole, vec![0]].concat();
         assert_eq!(
             Firing::parse(&long).unwrap_err().to_string(),
-            "byte 77: 1 bytes too many"
+            "byte 85: 1 bytes too many"
         );
     }
 

@@ -67,7 +67,7 @@ pub use relays::{Candidate, Relay, Relays};
 pub use replay::ReplayForm;
 pub use replay_maps::ReplayMaps;
 pub use segments::{Begins, Segment, Segments};
-pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What};
+pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
 
 #[cfg(test)]
 mod tests;

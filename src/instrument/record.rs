@@ -31,7 +31,7 @@ use super::site::{Moment, Site};
 use crate::isa::{AluOp, AtomicOp, Insn, JumpOp, Reg, RegSet, Size, Width};
 use crate::program::Program;
 use crate::spec::helpers::id;
-use crate::spec::{ProgFlags, ProgType};
+use crate::spec::{ProgFlags, ProgType, RingbufQuery};
 use crate::util::{MapId, Pc};
 use crate::verifier;
 
@@ -293,6 +293,11 @@ impl Form<'_> {
         for off in (self.context.len.next_multiple_of(8)..self.room).step_by(8) {
             entry.store(Size::Dw, buffer, header(offset::CONTEXT + off), 0);
         }
+        // As late as can be: the more firings are known to have ended before.
+        entry.map(Reg::R1, self.added.ring);
+        entry.mov(Reg::R2, PRODUCED);
+        entry.call(id::ringbuf_query);
+        entry.store(Size::Dw, buffer, header(offset::PRODUCED), Reg::R0);
         entry.store(Size::Dw, Reg::FP, slot, buffer);
         entry.mov(Reg::R1, given);
         self.patch.entry(function.start, entry);
@@ -511,6 +516,9 @@ fn may_be_preempted(program: &Program) -> bool {
 
 /// A flag of `bpf_ringbuf_output` (`BPF_RB_NO_WAKEUP`): who reads, polls.
 const NO_WAKEUP: i32 = 1;
+
+/// What `bpf_ringbuf_query` is asked for: how far the ring is filled.
+const PRODUCED: i32 = RingbufQuery::ProdPos as i32;
 
 /// The register in which a caller can tell a function where the buffer is: an argument's
 /// that the function does not read.

@@ -1,7 +1,7 @@
 //! What is logged where: the sites of a program, which both forms have in common.
 
 use crate::isa::{Reg, RegSet};
-use crate::util::Pc;
+use crate::util::{MapId, Pc};
 
 /// A place in a program where an entry of the log is written. An instruction can have
 /// two: what is given is written down before it, what is taken after it.
@@ -116,7 +116,20 @@ pub enum Place {
         /// Whether it may be loaded and stored word by word. If not, only helpers
         /// (`bpf_probe_read_kernel`) take the pointer.
         plain: bool,
+        /// Whose memory it is.
+        whose: Whose,
     },
+}
+
+/// Whose memory a pointer leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Whose {
+    /// The run's own: a stack, a ring-buffer record that is not submitted.
+    Run,
+    /// A value of this map.
+    Value(MapId),
+    /// Perhaps a value of a map: on some paths, of a map in a map, through a dynamic pointer.
+    Unknown,
 }
 
 /// How many bytes a field takes.

@@ -67,7 +67,7 @@ fn a_byte_of_a_firing_that_was_changed_is_seen() {
     let unchanged = changed(&bytes, |_, _| true);
     assert_eq!(replayed(&object, unchanged).word(), Word::Equal);
     // What was returned, and each byte of what it did, of a firing in the middle.
-    const RETURNED: usize = 48;
+    const RETURNED: usize = 56;
     let mut len = 0;
     let mut log = 0;
     changed(&bytes, |number, firing| {
@@ -100,7 +100,7 @@ fn a_size_that_was_changed_is_seen() {
         return;
     };
     // `args[2]`: the third argument behind the fields that all events have and the number.
-    const CONTEXT: usize = 56;
+    const CONTEXT: usize = 64;
     const SIZE: usize = CONTEXT + 16 + 2 * 8;
     for bit in 0..7 {
         let flipped = changed(&bytes, |number, firing| {

@@ -40,11 +40,14 @@ fn does_what_it_is_told() {
     let count: u64 = count.parse().unwrap();
     match what.split_once(' ').unwrap_or((what, "")) {
         ("writes", _) => writes(count),
+        ("paced", rate) => paced(count, rate.parse().unwrap()),
         ("datagrams", port) => datagrams(count, port.parse().unwrap()),
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
         ("requests", _) => requests(count),
+        ("hops", _) => hops(count),
+        ("races", _) => races(count),
         ("milliseconds", _) => burn(Duration::from_millis(count)),
         (other, _) => panic!("nobody knows how to do '{other}'"),
     }
@@ -61,6 +64,23 @@ fn writes(count: u64) {
     for number in 0..count {
         let len = 1usize << (number % 17);
         sink.write_all(&bytes[..len]).unwrap();
+    }
+}
+
+/// So many writes in a second, one after the other.
+fn paced(count: u64, rate: f64) {
+    use std::io::Write;
+    let mut sink = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .unwrap();
+    let start = Instant::now();
+    for number in 0..count {
+        let due = Duration::from_secs_f64(number as f64 / rate);
+        while start.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        sink.write_all(&[0]).unwrap();
     }
 }
 
@@ -117,7 +137,6 @@ fn reads(count: u64, path: &str) {
 
 /// Calls of a function that a probe can be put on, between two markers.
 fn requests(count: u64) {
-    stay_on_one_cpu();
     for number in 0..count {
         marker::request_start(number, c"/index");
         std::hint::black_box(handle_request(number, c"/index".as_ptr()));
@@ -125,16 +144,53 @@ fn requests(count: u64) {
     }
 }
 
-/// Keeps this thread on the CPU that it is on: where one CPU writes, the order is known.
-#[expect(unsafe_code, reason = "no crate of the tests does this")]
-fn stay_on_one_cpu() {
-    // SAFETY: a set of CPUs is plain bits, which the calls read and write as one.
-    let done = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(usize::try_from(libc::sched_getcpu()).unwrap(), &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+/// Calls of `lseek` with numbers that look like chance.
+fn seeks(count: u64, mut number: u64, mut before: impl FnMut(u64)) {
+    use std::io::{Seek, SeekFrom};
+    let mut file = std::fs::File::open("/dev/null").unwrap();
+    for at in 0..count {
+        before(at);
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= number << 17;
+        file.seek(SeekFrom::Start(number >> 1)).unwrap();
+    }
+}
+
+/// The same from two threads at once, each on a CPU of its own.
+fn races(count: u64) {
+    let start = std::sync::Barrier::new(2);
+    let seek = |cpu, number| {
+        go_to(cpu);
+        start.wait();
+        seeks(count, number, |_| ());
     };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    std::thread::scope(|scope| {
+        scope.spawn(|| seek(0, 1 << 40));
+        seek(1, 3 << 50);
+    });
+}
+
+/// The same from one thread, now on one CPU, now on another.
+fn hops(count: u64) {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let hop = |at: u64| {
+        if at.is_multiple_of(5) {
+            go_to(usize::try_from(at / 5).unwrap() % cpus);
+        }
+    };
+    seeks(count, 5 << 45, hop);
+}
+
+/// Moves this thread to a CPU, if it may run there.
+#[expect(unsafe_code, reason = "no crate of the tests does this")]
+fn go_to(cpu: usize) {
+    // SAFETY: a set of CPUs is plain bits, which the call reads.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
 }
 
 /// What servers do, in short.

@@ -30,8 +30,30 @@ impl After {
         self.reads.insert(read.map, (read.contents, why));
     }
 
-    /// A map of the recording held against that of the replay.
-    pub fn compare(&self, machine: &Machine, map: MapId) -> MapVerdict {
+    /// A map of the recording held against that of the replay. A difference is one of those
+    /// entries of which there is no `doubt`; how many of the others differ is told besides.
+    pub fn compare(
+        &self,
+        machine: &Machine,
+        map: MapId,
+        doubt: impl Fn(&[u8]) -> bool,
+    ) -> (MapVerdict, usize) {
+        let mut doubtful = 0;
+        let verdict = self.verdict(machine, map, |key| {
+            let is_doubtful = doubt(key);
+            doubtful += usize::from(is_doubtful);
+            !is_doubtful
+        });
+        (verdict, doubtful)
+    }
+
+    /// What is to be said; `counts` is asked of each entry that differs, once.
+    fn verdict(
+        &self,
+        machine: &Machine,
+        map: MapId,
+        mut counts: impl FnMut(&[u8]) -> bool,
+    ) -> MapVerdict {
         let Some(view) = view(machine, map) else {
             return MapVerdict::NotCompared("the replay has no such map".to_owned());
         };
@@ -56,11 +78,8 @@ impl After {
         let mut keys: Vec<_> = theirs.keys().chain(ours.keys()).collect();
         keys.sort_unstable();
         keys.dedup();
-        let differing = keys
-            .iter()
-            .filter(|key| theirs.get(**key) != ours.get(**key));
-        let count = differing.clone().count();
-        match { differing }.next() {
+        keys.retain(|key| theirs.get(*key) != ours.get(*key) && counts(key));
+        match keys.first() {
             None => MapVerdict::Equal(ours.len()),
             Some(_) if is_lru(view.def()) => MapVerdict::NotCompared(
                 "each kernel has its own order in which LRU maps evict".to_owned(),
@@ -69,7 +88,7 @@ impl After {
                 key: (*key).clone(),
                 expected: theirs.get(*key).cloned(),
                 got: ours.get(*key).cloned(),
-                entries: count,
+                entries: keys.len(),
             },
         }
     }

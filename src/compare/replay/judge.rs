@@ -94,18 +94,19 @@ impl Pass<'_> {
             };
             return MapVerdict::NotCompared(why);
         }
-        let verdict = self.after.compare(machine, map);
-        let differing = match &verdict {
-            MapVerdict::Equal(_) => 0,
-            MapVerdict::Different { entries, .. } => *entries,
+        let doubt = |key: &[u8]| self.writers.is_doubtful(map, key);
+        let (verdict, differing) = self.after.compare(machine, map, doubt);
+        let is_equal = match &verdict {
+            MapVerdict::Equal(_) => true,
+            MapVerdict::Different { .. } => false,
             _ => return verdict,
         };
-        if differing > 0 && self.missing.lacks_firings() {
+        if self.missing.lacks_firings() && (!is_equal || differing > 0) {
             return MapVerdict::NotCompared("firings are missing".to_owned());
         }
         match self.writers.unknown(map) {
-            Some(why) => MapVerdict::OrderUnknown { why, differing },
-            None => verdict,
+            Some(why) if is_equal => MapVerdict::OrderUnknown { why, differing },
+            _ => verdict,
         }
     }
 

@@ -41,24 +41,19 @@ pub(super) enum Did {
     Went {
         /// Where the kernel's run came to.
         expected: Option<Pc>,
-        /// Where the replay came to, and how many entries of that site come before.
-        got: Option<(Pc, usize)>,
+        /// Where the replay came to: the site, its instruction, and how many entries of that
+        /// site come before.
+        got: Option<(u16, Pc, usize)>,
     },
     /// The recorded log is none of the program's.
     Damaged(String),
 }
 
 impl Findings {
-    /// What differs between what was recorded and the replay's log. `earlier` are pieces of
-    /// that log which the same program wrote before.
-    pub fn between(plan: &Plan, earlier: &[&[u8]], recorded: &[u8], replayed: &[u8]) -> Self {
+    /// What differs between what was recorded and the replay's log.
+    pub fn between(plan: &Plan, recorded: &[u8], replayed: &[u8]) -> Self {
         let mut findings = Self::default();
         let mut seen = vec![0; plan.sites().len()];
-        for log in earlier {
-            for entry in plan.entries(log).map_while(Result::ok) {
-                count(&mut seen, entry.site);
-            }
-        }
         let (mut theirs, mut ours) = (plan.entries(recorded), plan.entries(replayed));
         while findings.did.is_none() && !findings.is_lost() {
             let (their, our) = (next(&mut theirs), next(&mut ours));
@@ -78,7 +73,10 @@ impl Findings {
                     findings.compare(their, our, nth);
                 }
                 (their, our) => {
-                    let got = our.map(|our| (our.site.pc, count(&mut seen, our.site)));
+                    let got = our.map(|our| {
+                        let nth = count(&mut seen, our.site);
+                        (our.site.number, our.site.pc, nth)
+                    });
                     let expected = their.map(|their| their.site.pc);
                     findings.did = Some(Did::Went { expected, got });
                 }

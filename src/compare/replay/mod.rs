@@ -17,19 +17,22 @@
 //! | `player` | the machine that they run on |
 //! | `order` | firings in the order of their CPU, and gaps |
 //! | `logs` | two logs side by side |
-//! | `touch`, `writers` | who wrote to which map, and whether order matters |
+//! | `touch`, `writers` | who wrote to which map |
+//! | `elements` | whether it is known what they hold then |
 //! | `stories` | what is known of each program |
 //! | `contents` | maps, before and after |
 //! | `outputs`, `sent` | records and lines |
-//! | `bare` | recordings of events on which no program ran |
+//! | `bare`, `by_time` | recordings of events on which no program ran |
 //! | `look` | a firing once more, to see registers at the place of a difference |
 //! | `missing` | what the recording lacks |
 //! | `verdict`, `difference` | what is said in the end |
 
 mod bare;
+mod by_time;
 mod contents;
 mod difference;
 mod driver;
+mod elements;
 mod error;
 mod judge;
 mod logs;

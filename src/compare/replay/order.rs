@@ -22,6 +22,15 @@ pub(super) enum Turn {
     Again,
 }
 
+/// A firing that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Its record.
+    pub bytes: Vec<u8>,
+    /// Where that ends in the ring.
+    pub ended: u64,
+}
+
 /// The order of the firings on all CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Order {
@@ -32,8 +41,8 @@ pub(super) struct Order {
 struct Cpu {
     /// The number of the next firing.
     next: u64,
-    /// Those that wait, with their bytes.
-    held: BTreeMap<u64, Vec<u8>>,
+    /// Those that wait.
+    held: BTreeMap<u64, Held>,
     /// How many never came.
     lost: u64,
 }
@@ -46,21 +55,22 @@ impl Order {
         order
     }
 
-    /// A firing has come; one that has to wait is copied. None for a CPU that is not there.
+    /// A firing has come whose record ends there in the ring; one that has to wait is
+    /// copied. None for a CPU that is not there.
     #[inline]
-    pub fn offer(&mut self, firing: &Firing<'_>, bytes: &[u8]) -> Option<Turn> {
+    pub fn offer(&mut self, firing: &Firing<'_>, bytes: &[u8], ended: u64) -> Option<Turn> {
         let cpu = self.cpus.get_mut(firing.cpu as usize)?;
         if firing.sequence == cpu.next {
             cpu.next += 1;
             return Some(Turn::Now);
         }
-        Some(cpu.keep(firing, bytes))
+        Some(cpu.keep(firing.sequence, bytes, ended))
     }
 
     /// A firing that was held for others that are lost, as `firing` shows, which waits for
     /// nobody: it comes before that.
     #[inline]
-    pub fn overdue(&mut self, firing: &Firing<'_>) -> Option<Vec<u8>> {
+    pub fn overdue(&mut self, firing: &Firing<'_>) -> Option<Held> {
         let cpu = self.cpus.get_mut(firing.cpu as usize)?;
         if firing.depth > 0 || firing.sequence <= cpu.next {
             return None;
@@ -70,7 +80,7 @@ impl Order {
 
     /// A firing that was held, and whose turn it is now that another on its CPU has run.
     #[inline]
-    pub fn ready(&mut self, cpu: u32) -> Option<Vec<u8>> {
+    pub fn ready(&mut self, cpu: u32) -> Option<Held> {
         let cpu = self.cpus.get_mut(cpu as usize)?;
         if cpu.held.is_empty() {
             return None;
@@ -80,7 +90,7 @@ impl Order {
 
     /// The recording is over: those that are still held, in their order, one at a time;
     /// what they waited for is lost.
-    pub fn rest(&mut self) -> Option<Vec<u8>> {
+    pub fn rest(&mut self) -> Option<Held> {
         self.cpus.iter_mut().find_map(Cpu::give_up)
     }
 
@@ -103,7 +113,7 @@ impl Order {
 
 impl Cpu {
     #[cold]
-    fn overdue(&mut self, before: u64) -> Option<Vec<u8>> {
+    fn overdue(&mut self, before: u64) -> Option<Held> {
         match self.held.first_key_value() {
             Some((first, _)) if *first < before => {
                 self.skip();
@@ -118,22 +128,22 @@ impl Cpu {
     }
 
     #[cold]
-    fn keep(&mut self, firing: &Firing<'_>, bytes: &[u8]) -> Turn {
-        let sequence = firing.sequence;
+    fn keep(&mut self, sequence: u64, bytes: &[u8], ended: u64) -> Turn {
         if sequence < self.next || self.held.contains_key(&sequence) {
             return Turn::Again;
         }
-        self.held.insert(sequence, bytes.to_vec());
+        let bytes = bytes.to_vec();
+        self.held.insert(sequence, Held { bytes, ended });
         if self.held.len() > HELD {
             self.skip();
         }
         Turn::Held
     }
 
-    fn ready(&mut self) -> Option<Vec<u8>> {
-        let bytes = self.held.remove(&self.next)?;
+    fn ready(&mut self) -> Option<Held> {
+        let held = self.held.remove(&self.next)?;
         self.next += 1;
-        Some(bytes)
+        Some(held)
     }
 
     /// What is waited for is lost.
@@ -144,7 +154,7 @@ impl Cpu {
         }
     }
 
-    fn give_up(&mut self) -> Option<Vec<u8>> {
+    fn give_up(&mut self) -> Option<Held> {
         self.skip();
         self.ready()
     }
@@ -163,6 +173,7 @@ mod tests {
             flags: FiringFlags::empty(),
             sequence,
             time: 0,
+            produced: 0,
             pid_tgid: 0,
             returned: 0,
             context: &[],
@@ -175,22 +186,22 @@ mod tests {
     fn played(numbers: &[(u64, u16)]) -> (Vec<u64>, u64) {
         let mut order = Order::new(2);
         let mut played = Vec::new();
-        let number = |bytes: Vec<u8>| u64::from_le_bytes(bytes.try_into().unwrap());
+        let number = |held: Held| u64::from_le_bytes(held.bytes.try_into().unwrap());
         for (sequence, depth) in numbers {
             let firing = firing(*sequence, *depth);
-            while let Some(bytes) = order.overdue(&firing) {
-                played.push(number(bytes));
+            while let Some(held) = order.overdue(&firing) {
+                played.push(number(held));
             }
             let bytes = sequence.to_le_bytes();
-            if order.offer(&firing, &bytes) == Some(Turn::Now) {
+            if order.offer(&firing, &bytes, 0) == Some(Turn::Now) {
                 played.push(*sequence);
             }
-            while let Some(bytes) = order.ready(1) {
-                played.push(number(bytes));
+            while let Some(held) = order.ready(1) {
+                played.push(number(held));
             }
         }
-        while let Some(bytes) = order.rest() {
-            played.push(number(bytes));
+        while let Some(held) = order.rest() {
+            played.push(number(held));
         }
         (played, order.lost().map(|(_, lost)| lost).sum())
     }
@@ -215,7 +226,7 @@ mod tests {
         let numbers: Vec<_> = (1..10_000).collect();
         assert_eq!(played(&many), (numbers, 1));
         let mut order = Order::new(2);
-        assert_eq!(order.offer(&firing(0, 0), &[]), Some(Turn::Now));
+        assert_eq!(order.offer(&firing(0, 0), &[], 0), Some(Turn::Now));
         order.end(1, 4);
         assert_eq!(order.lost().collect::<Vec<_>>(), [(1, 3)]);
     }
@@ -223,15 +234,15 @@ mod tests {
     #[test]
     fn nothing_comes_twice_or_late() {
         let mut order = Order::new(2);
-        assert_eq!(order.offer(&firing(0, 0), &[]), Some(Turn::Now));
-        assert_eq!(order.offer(&firing(0, 0), &[]), Some(Turn::Again));
-        assert_eq!(order.offer(&firing(7, 1), &[]), Some(Turn::Held));
-        assert_eq!(order.offer(&firing(7, 1), &[]), Some(Turn::Again));
+        assert_eq!(order.offer(&firing(0, 0), &[], 0), Some(Turn::Now));
+        assert_eq!(order.offer(&firing(0, 0), &[], 0), Some(Turn::Again));
+        assert_eq!(order.offer(&firing(7, 1), &[], 0), Some(Turn::Held));
+        assert_eq!(order.offer(&firing(7, 1), &[], 0), Some(Turn::Again));
         let nowhere = Firing {
             cpu: 2,
             ..firing(0, 0)
         };
-        assert_eq!(order.offer(&nowhere, &[]), None);
+        assert_eq!(order.offer(&nowhere, &[], 0), None);
         // Two that were swapped.
         assert_eq!(
             played(&[(0, 0), (2, 0), (1, 0), (3, 0)]),

@@ -6,14 +6,14 @@ use super::contents::{self, After};
 use super::difference::Instruction;
 use super::error::ReplayError;
 use super::missing::Missing;
-use super::order::{Order, Turn};
+use super::order::{Held, Order, Turn};
 use super::outputs::{Outputs, Stream};
 use super::player::{Played, Player};
 use super::programs::Programs;
 use super::sent::{puts_out, sent};
 use super::source::Opened;
 use super::stories::{Piece, Story};
-use super::writers::{Kind as MapKind, Writers};
+use super::writers::{self, Kind as MapKind, Replayed, Writers};
 use crate::compare::recording::{Cause, End, Header, Output, Part, Source as Origin, When};
 use crate::instrument::{Firing, FiringFlags};
 use crate::util::MapId;
@@ -34,6 +34,8 @@ pub(super) struct Pass<'r> {
     /// Firings replayed, and firings come.
     played: u64,
     come: u64,
+    /// How far they had filled the recorder's ring.
+    ring: u64,
     /// Where to stop: before the firing with this number.
     pub until: Option<u64>,
     /// That firing.
@@ -43,14 +45,12 @@ pub(super) struct Pass<'r> {
 impl<'r> Pass<'r> {
     pub fn new(header: &'r Header, programs: &'r Programs, cpus: u32) -> Self {
         let defs = programs.maps.maps.iter();
-        let kinds = defs.map(|def| MapKind {
-            per_cpu: def.map_type.info().per_cpu,
-            evicts: contents::is_lru(def),
-        });
+        let stories: Vec<_> = programs.parts.iter().map(Story::of).collect();
+        let touches = stories.iter().map(|story| &story.touches);
         Self {
             header,
-            stories: programs.parts.iter().map(Story::of).collect(),
-            writers: Writers::new(kinds, cpus),
+            writers: Writers::new(defs.map(MapKind::of), touches),
+            stories,
             outputs: Outputs::default(),
             puts_out: programs.running().any(|(part, _)| puts_out(&part.original)),
             after: After::default(),
@@ -58,6 +58,7 @@ impl<'r> Pass<'r> {
             order: Order::new(cpus),
             played: 0,
             come: 0,
+            ring: 0,
             until: None,
             stopped_at: None,
             programs,
@@ -84,8 +85,8 @@ impl<'r> Pass<'r> {
                 return Ok(());
             }
         }
-        while let Some(bytes) = self.order.rest() {
-            if self.firing(&bytes, player)?.is_break() {
+        while let Some(held) = self.order.rest() {
+            if self.held(&held, player)?.is_break() {
                 return Ok(());
             }
         }
@@ -160,6 +161,9 @@ impl<'r> Pass<'r> {
     ) -> Result<ControlFlow<()>, ReplayError> {
         let at = self.come;
         self.come += 1;
+        // Whatever it is, it was in the ring.
+        self.ring += Firing::ring_bytes(bytes.len());
+        let ended = self.ring;
         let firing = match Firing::parse(bytes) {
             Ok(firing) => firing,
             Err(damaged) => {
@@ -169,14 +173,14 @@ impl<'r> Pass<'r> {
             }
         };
         let cpu = firing.cpu;
-        while let Some(bytes) = self.order.overdue(&firing) {
-            if self.firing(&bytes, player)?.is_break() {
+        while let Some(held) = self.order.overdue(&firing) {
+            if self.held(&held, player)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        match self.order.offer(&firing, bytes) {
+        match self.order.offer(&firing, bytes, ended) {
             Some(Turn::Now) => {
-                if self.play(&firing, bytes, player)?.is_break() {
+                if self.play(&firing, bytes, ended, player)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -190,8 +194,8 @@ impl<'r> Pass<'r> {
                 .missing
                 .add(format!("there is no CPU {cpu}, on which firings are")),
         }
-        while let Some(bytes) = self.order.ready(cpu) {
-            if self.firing(&bytes, player)?.is_break() {
+        while let Some(held) = self.order.ready(cpu) {
+            if self.held(&held, player)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -199,13 +203,13 @@ impl<'r> Pass<'r> {
     }
 
     /// A firing that was held.
-    fn firing(
+    fn held(
         &mut self,
-        bytes: &[u8],
+        held: &Held,
         player: &mut Player<'_>,
     ) -> Result<ControlFlow<()>, ReplayError> {
-        match Firing::parse(bytes) {
-            Ok(firing) => self.play(&firing, bytes, player),
+        match Firing::parse(&held.bytes) {
+            Ok(firing) => self.play(&firing, &held.bytes, held.ended, player),
             Err(_) => Ok(ControlFlow::Continue(())),
         }
     }
@@ -216,6 +220,7 @@ impl<'r> Pass<'r> {
         &mut self,
         firing: &Firing<'_>,
         bytes: &[u8],
+        ended: u64,
         player: &mut Player<'_>,
     ) -> Result<ControlFlow<()>, ReplayError> {
         let number = self.played;
@@ -248,8 +253,14 @@ impl<'r> Pass<'r> {
         let mut all_sent = Vec::new();
         let played = player.play(running, firing)?;
         if form.plan.jumps().is_empty() {
-            let same = match played {
-                Played::Same => true,
+            let mut replayed = Replayed {
+                firing,
+                ended,
+                strayed: None,
+                piece: writers::Piece::First,
+            };
+            match played {
+                Played::Same => {}
                 Played::Other { log, returned } => {
                     if self.puts_out {
                         all_sent = sent(&part.original, &form.plan, firing.log, log);
@@ -260,20 +271,19 @@ impl<'r> Pass<'r> {
                         returned: Some(returned),
                         then: (None, None),
                     };
-                    let program = (&part.original, form);
-                    story.differ(program, number, firing, &piece).same
+                    let told = story.differ((&part.original, form), number, firing, &piece);
+                    replayed.strayed = told.strayed.map(|strayed| (strayed, log));
                 }
                 Played::Stopped(fault) => {
-                    self.stop(firing, number, &fault);
-                    false
+                    let pc = form.opening.original(fault.pc);
+                    let place = pc.map(|pc| Instruction::of(&part.original, pc));
+                    story.stop(number, firing, &fault, place);
                 }
-            };
-            if let Some(story) = self.stories.get(place) {
-                let what = (&form.plan, &story.touches);
-                self.writers.note(place, what, firing, number, same);
             }
+            self.writers
+                .note(place, &form.plan, &story.touches, &replayed);
         } else {
-            all_sent = self.relayed(firing, number, &played);
+            all_sent = self.relayed(firing, ended, number, &played);
         }
         if self.puts_out {
             player.take_outputs(firing.cpu, &all_sent, &mut self.outputs);

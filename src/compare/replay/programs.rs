@@ -163,7 +163,7 @@ impl Programs {
             let form = part.form.as_ref().ok()?;
             let mut forms = [Some(&form.opening), form.following.as_ref()].into_iter();
             let running = forms.find_map(|it| it.filter(|it| it.program.name == name))?;
-            Some((place, running.form.original(pc)?))
+            Some((place, running.original(pc)?))
         })
     }
 
@@ -263,6 +263,13 @@ impl Found {
             original: self.original,
             form,
         }
+    }
+}
+
+impl Running {
+    /// The instruction of the original program that one of what runs stands for.
+    pub fn original(&self, pc: Pc) -> Option<Pc> {
+        self.form.original(pc)
     }
 }
 

@@ -5,7 +5,8 @@ use super::difference::Instruction;
 use super::pass::Pass;
 use super::player::Played;
 use super::sent::sent;
-use super::stories::Piece;
+use super::stories::{self, Told};
+use super::writers::{Piece, Replayed, Strayed};
 use crate::instrument::{Begins, Firing, Segment};
 
 impl Pass<'_> {
@@ -14,57 +15,104 @@ impl Pass<'_> {
     pub(super) fn relayed(
         &mut self,
         firing: &Firing<'_>,
+        ended: u64,
         number: u64,
         played: &Played<'_>,
     ) -> Vec<bool> {
-        let theirs: Vec<_> = self.segments(firing, firing.log);
-        let mut all_sent = Vec::new();
-        let mut same = true;
-        match played {
-            Played::Same => {}
+        let theirs = self.segments(firing, firing.log);
+        let (ours, told) = match played {
+            Played::Same => (Vec::new(), Vec::new()),
             Played::Other { log, returned } => {
-                let ours: Vec<_> = self.segments(firing, log);
-                let compared = self.compare(firing, number, &theirs, &ours, *returned);
-                same = compared.same;
-                if self.puts_out {
-                    let pairs = theirs.iter().zip(&ours).take(compared.pieces);
-                    all_sent = pairs
-                        .flat_map(|(their, our)| self.sent(their, our))
-                        .collect();
-                }
+                let ours = self.segments(firing, log);
+                let told = self.compare(firing, number, &theirs, &ours, *returned);
+                (ours, told)
             }
             Played::Stopped(fault) => {
-                same = false;
                 self.stop(firing, number, fault);
+                (Vec::new(), Vec::new())
+            }
+        };
+        let mut all_sent = Vec::new();
+        if self.puts_out {
+            let pairs = theirs.iter().zip(&ours).take(told.len());
+            all_sent = pairs
+                .flat_map(|(their, our)| self.sent(their, our))
+                .collect();
+        }
+        for segment in &theirs {
+            let is_led_to = segment.begins == Begins::TookOver;
+            let found = self.programs.find(segment.program);
+            if let Some((place, _)) = found.filter(|_| is_led_to)
+                && let Some(story) = self.stories.get_mut(place)
+            {
+                story.led_to += 1;
             }
         }
+        self.note(firing, ended, &theirs, &ours, told);
+        all_sent
+    }
+
+    /// Notes what the programs wrote to maps: all that the kernel's run did, and what the
+    /// replay did once it had lost its way.
+    fn note(
+        &mut self,
+        firing: &Firing<'_>,
+        ended: u64,
+        theirs: &[Segment<'_>],
+        ours: &[Segment<'_>],
+        told: Vec<Told>,
+    ) {
+        let parted = told.iter().any(|told| told.parts).then_some(told.len());
+        let mut told = told.into_iter();
         for (nth, segment) in theirs.iter().enumerate() {
-            let Some((place, _)) = self.programs.find(segment.program) else {
-                continue;
+            let piece = match nth {
+                0 => Piece::First,
+                _ if parted.is_some_and(|parted| nth >= parted) => Piece::Astray,
+                _ => Piece::Later,
             };
-            let form = self.programs.parts.get(place);
-            let form = form.and_then(|part| part.form.as_ref().ok());
-            if let (Some(form), Some(story)) = (form, self.stories.get_mut(place)) {
-                story.led_to += u64::from(segment.begins == Begins::TookOver);
-                let what = (&form.plan, &story.touches);
-                let piece = Firing {
+            let strayed = told.next().and_then(|told| told.strayed);
+            let strayed = strayed.zip(ours.get(nth).map(|our| our.log));
+            self.note_one(firing, ended, segment, strayed, piece);
+        }
+        for segment in ours.iter().skip(parted.unwrap_or(ours.len())) {
+            self.note_one(firing, ended, segment, None, Piece::Astray);
+        }
+    }
+
+    fn note_one(
+        &mut self,
+        firing: &Firing<'_>,
+        ended: u64,
+        segment: &Segment<'_>,
+        strayed: Option<(Strayed, &[u8])>,
+        piece: Piece,
+    ) {
+        let found = self.programs.find(segment.program);
+        let part = found.and_then(|(place, _)| Some((place, self.programs.parts.get(place)?)));
+        let Some((place, part)) = part else {
+            return;
+        };
+        if let (Ok(form), Some(story)) = (&part.form, self.stories.get(place)) {
+            let replayed = Replayed {
+                firing: &Firing {
                     log: segment.log,
                     ..*firing
-                };
-                match nth {
-                    0 => self.writers.note(place, what, &piece, number, same),
-                    _ => self.writers.note_more(place, what, &piece, number, same),
-                }
-            }
+                },
+                ended,
+                strayed,
+                piece,
+            };
+            self.writers
+                .note(place, &form.plan, &story.touches, &replayed);
         }
-        all_sent
     }
 
     fn segments<'a>(&self, firing: &Firing<'_>, log: &'a [u8]) -> Vec<Segment<'a>> {
         self.programs.segments(firing.program, log).collect()
     }
 
-    /// Holds the pieces of two logs side by side, as far as both go the same way.
+    /// Holds the pieces of two logs side by side, as far as both go the same way: what was told
+    /// of each pair.
     fn compare(
         &mut self,
         firing: &Firing<'_>,
@@ -72,14 +120,12 @@ impl Pass<'_> {
         theirs: &[Segment<'_>],
         ours: &[Segment<'_>],
         returned: u64,
-    ) -> Compared {
+    ) -> Vec<Told> {
         let programs = self.programs;
-        let mut same = true;
-        let mut pieces = 0;
+        let mut all = Vec::new();
         // The first piece of both is the program's whose event fired.
-        for (their, our) in theirs.iter().zip(ours) {
-            pieces += 1;
-            let next = (theirs.get(pieces), ours.get(pieces));
+        for (nth, (their, our)) in theirs.iter().zip(ours).enumerate() {
+            let next = (theirs.get(nth + 1), ours.get(nth + 1));
             let found = programs.find(their.program);
             let part = found.and_then(|(place, _)| programs.parts.get(place));
             let (Some((place, _)), Some(part)) = (found, part) else {
@@ -88,7 +134,7 @@ impl Pass<'_> {
             let (Some(story), Ok(form)) = (self.stories.get_mut(place), &part.form) else {
                 break;
             };
-            let earlier = ours.iter().take(pieces - 1);
+            let earlier = ours.iter().take(nth);
             let earlier: Vec<&[u8]> = earlier
                 .filter(|segment| segment.program == our.program)
                 .map(|segment| segment.log)
@@ -97,7 +143,7 @@ impl Pass<'_> {
                 let (part, pc) = programs.first_of(segment?)?;
                 Some(Instruction::of(&part.original, pc))
             };
-            let piece = Piece {
+            let piece = stories::Piece {
                 log: our.log,
                 earlier: &earlier,
                 returned: (next == (None, None)).then_some(returned),
@@ -107,22 +153,24 @@ impl Pass<'_> {
                 log: their.log,
                 ..*firing
             };
-            let told = story.differ((&part.original, form), number, &firing, &piece);
-            same &= told.same;
+            let mut told = story.differ((&part.original, form), number, &firing, &piece);
             let goes_on = match next {
                 (Some(their), Some(our)) => {
                     their.program == our.program && their.begins == our.begins
                 }
-                _ => false,
+                (their, our) => their == our,
             };
-            if !told.parts && !goes_on && next != (None, None) {
+            if !told.parts && !goes_on {
                 story.part(number, &firing, &piece);
+                told.parts = true;
             }
-            if told.parts || !goes_on {
+            let is_over = told.parts;
+            all.push(told);
+            if is_over {
                 break;
             }
         }
-        Compared { same, pieces }
+        all
     }
 
     fn sent(&self, their: &Segment<'_>, our: &Segment<'_>) -> Vec<bool> {
@@ -132,12 +180,4 @@ impl Pass<'_> {
         let sent = form.map(|(part, form)| sent(&part.original, &form.plan, their.log, our.log));
         sent.unwrap_or_default()
     }
-}
-
-/// What came of a comparison.
-struct Compared {
-    /// Whether everything was found as in the kernel.
-    same: bool,
-    /// How many pieces were looked at.
-    pieces: usize,
 }

@@ -8,9 +8,9 @@ use super::logs::{Did, Finding, Findings};
 use super::programs::{Form, Part, Silent};
 use super::touch::Touches;
 use super::verdict::{ProgramReport, Verdict};
-use super::writers::Writers;
+use super::writers::{Strayed, Writers};
 use crate::harness::EngineKind;
-use crate::instrument::{Firing, FiringFlags};
+use crate::instrument::{Firing, FiringFlags, Plan, What};
 use crate::program::Program;
 use crate::util::{MapId, Pc};
 use crate::vm::Fault;
@@ -56,11 +56,22 @@ pub(super) struct Piece<'a> {
     pub then: (Option<Instruction>, Option<Instruction>),
 }
 
+impl Piece<'_> {
+    /// How many entries of a site there were before.
+    fn earlier(&self, plan: &Plan, site: u16) -> usize {
+        let entries = self.earlier.iter().flat_map(|log| plan.entries(log));
+        entries
+            .map_while(Result::ok)
+            .filter(|entry| entry.site.number == site)
+            .count()
+    }
+}
+
 /// What a comparison told.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Told {
-    /// Whether the replay took the same as in the kernel.
-    pub same: bool,
+    /// Where the replay could not follow.
+    pub strayed: Option<Strayed>,
     /// Whether both do not go the same way any more, so that nothing more can be said.
     pub parts: bool,
 }
@@ -91,7 +102,7 @@ impl Story {
         firing: &Firing<'_>,
         piece: &Piece<'_>,
     ) -> Told {
-        let mut findings = Findings::between(&form.plan, piece.earlier, firing.log, piece.log);
+        let mut findings = Findings::between(&form.plan, firing.log, piece.log);
         let parts = findings.did.is_some() || findings.is_lost();
         if let Some(returned) = piece.returned
             && !parts
@@ -104,9 +115,18 @@ impl Story {
             self.add_did(Found::new(number, firing, what));
         }
         self.raced += u64::from(!findings.found.is_empty());
-        let same = findings.found.is_empty();
         let is_lost = findings.is_lost();
-        for finding in findings.found.drain(..) {
+        let mut strayed = Strayed::default();
+        for finding in &findings.found {
+            let place = (finding.site, finding.nth);
+            if finding.lost {
+                strayed.lost = Some(place);
+            } else if finding.what == What::Result {
+                strayed.results.push(place);
+            }
+        }
+        for mut finding in findings.found.drain(..) {
+            finding.nth += piece.earlier(&form.plan, finding.site);
             self.suspect(program, form, number, firing, finding);
         }
         if let Some(did) = findings.did.filter(|_| !is_lost)
@@ -114,7 +134,10 @@ impl Story {
         {
             self.add_did(Found::of(program, form, (number, firing), did, piece));
         }
-        Told { same, parts }
+        Told {
+            strayed: (!strayed.is_empty()).then_some(strayed),
+            parts,
+        }
     }
 
     /// A firing went on in another program than in the kernel, or ended.
@@ -150,10 +173,10 @@ impl Story {
         firing: &Firing<'_>,
         finding: Finding,
     ) {
-        let maps: Vec<_> = match self.touches.get(finding.site) {
-            Some(touch) => self.touches.maps(touch).collect(),
-            None => Vec::new(),
-        };
+        let touched = self.touches.get(finding.site).iter();
+        let maps: Vec<_> = touched
+            .flat_map(|touch| self.touches.maps(touch.map))
+            .collect();
         // What is found may be nobody's fault on one CPU, and a difference on another: keep
         // one of each.
         let is_known = |(known, found): &(Vec<MapId>, Found)| {
@@ -211,6 +234,7 @@ impl Story {
         ProgramReport {
             name: part.recorded.name.clone(),
             engine,
+            engine_why: None,
             firings: self.firings,
             led_to: self.led_to,
             raced: self.raced,
@@ -260,12 +284,14 @@ impl Found {
                 };
                 let mut found = Self::new(number, firing, what);
                 if let Some(site) = form.plan.sites().get(usize::from(finding.site)) {
-                    found.at(program, site.pc, finding.nth);
+                    let earlier = piece.earlier(&form.plan, finding.site);
+                    found.at(program, site.pc, finding.nth + earlier);
                 }
                 found
             }
             Did::Went { expected, got } => {
                 let place = |pc| Instruction::of(program, pc);
+                let got = got.map(|(site, pc, nth)| (pc, nth + piece.earlier(&form.plan, site)));
                 let what = Different::Path {
                     expected: expected.map(place).or_else(|| piece.then.0.clone()),
                     got: got

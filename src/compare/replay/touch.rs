@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::instrument::{Moment, Plan, Site, Source};
+use smallvec::SmallVec;
+
+use super::elements::Combining;
+use crate::instrument::{Field, Length, Moment, Place, Plan, Site, Source, What, Whose};
 use crate::isa::{AtomicOp, CallTarget, Insn, Pseudo, decode, decode_all};
 use crate::program::Program;
-use crate::spec::helpers::{self, id};
+use crate::spec::helpers::id;
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::{Options, Through, Verified, verify};
 
@@ -25,25 +28,16 @@ pub(super) enum Does {
     Reads,
     /// An element of this key (the memory given with the second argument) is looked up.
     LooksUp,
-    /// Bytes of an element are replaced.
-    Sets,
+    /// Bytes of an element that was looked up change.
+    Changes,
+    /// All of its bytes are stored to.
+    Stores,
     /// An atomic operation whose order among others of its kind makes no difference.
     Combines(Combining),
     /// The element of a key is replaced or made, if the result is 0.
     Updates,
     /// The element of a key goes, if the result is 0.
     Deletes,
-    /// Something else changes it.
-    Changes,
-}
-
-/// Operations that come to the same in any order, each among its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Combining {
-    Add,
-    Or,
-    And,
-    Xor,
 }
 
 impl Does {
@@ -51,45 +45,81 @@ impl Does {
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Reads | Self::LooksUp)
     }
+
+    /// Whether the site is given the key.
+    pub const fn is_keyed(self) -> bool {
+        matches!(self, Self::LooksUp | Self::Updates | Self::Deletes)
+    }
 }
 
 /// The touches of a program's sites, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
-    sites: Vec<Option<Touch>>,
-    /// The maps that its instructions name.
+    sites: Vec<SmallVec<[Touch; 1]>>,
+    /// The maps that the program may come to.
     used: Vec<MapId>,
+    /// Those of whose elements a log does not always tell which one was touched.
+    unkeyed: Vec<MapId>,
 }
 
 impl Touches {
     /// Those of a plan of `program`.
     pub fn of(program: &Arc<Program>, plan: &Plan) -> Self {
         let verified = verify(program, &Options::default()).outcome.ok();
-        let of = |site: &Site| of_site(program, verified.as_ref(), site, plan.sites());
-        Self {
-            sites: plan.sites().iter().map(of).collect(),
-            used: maps_named(program),
+        let look = Look {
+            program,
+            verified: verified.as_ref(),
+            sites: plan.sites(),
+        };
+        let mut touches = Self {
+            sites: plan.sites().iter().map(|site| look.site(site)).collect(),
+            used: maps_used(program),
+            unkeyed: Vec::new(),
+        };
+        let mut unkeyed: Vec<_> = look.unkeyed().collect();
+        for (site, all) in plan.sites().iter().zip(&touches.sites) {
+            let has_key = site.fields.iter().any(is_key);
+            let unknown = all.iter().filter(|touch| {
+                let is_known = has_key && touch.map.is_some();
+                touch.does.is_keyed() && !is_known
+            });
+            unkeyed.extend(unknown.map(|touch| touch.map));
         }
+        let unkeyed = unkeyed.into_iter().flat_map(|map| touches.maps(map));
+        touches.unkeyed = unkeyed.collect();
+        touches
     }
 
-    /// What a site does, if it is about a map.
+    /// What a site does to maps.
     #[inline]
-    pub fn get(&self, site: u16) -> Option<Touch> {
-        *self.sites.get(usize::from(site))?
+    pub fn get(&self, site: u16) -> &[Touch] {
+        self.sites
+            .get(usize::from(site))
+            .map_or(&[], SmallVec::as_slice)
     }
 
     /// All of them, with the numbers of their sites.
     pub fn iter(&self) -> impl Iterator<Item = (u16, Touch)> {
         let numbered = (0..).zip(&self.sites);
-        numbered.filter_map(|(number, touch)| Some((number, (*touch)?)))
+        numbered.flat_map(|(number, all)| all.iter().map(move |touch| (number, *touch)))
     }
 
-    /// The maps that a touch may be about.
-    pub fn maps(&self, touch: Touch) -> impl Iterator<Item = MapId> {
-        let any = touch.map.is_none();
+    /// The maps that are meant by a touch of this one.
+    pub fn maps(&self, map: Option<MapId>) -> impl Iterator<Item = MapId> {
+        let any = map.is_none();
         let used = self.used.iter().copied().filter(move |_| any);
-        touch.map.into_iter().chain(used)
+        map.into_iter().chain(used)
     }
+
+    /// The maps of whose elements a log does not always tell which one was touched.
+    pub fn unkeyed(&self) -> &[MapId] {
+        &self.unkeyed
+    }
+}
+
+/// Whether a field is the key of an element.
+pub(super) fn is_key(field: &Field) -> bool {
+    field.what == What::Given(2)
 }
 
 /// The maps that a program's instructions name.
@@ -109,40 +139,154 @@ pub(super) fn maps_named(program: &Program) -> Vec<MapId> {
     named
 }
 
-fn of_site(
-    program: &Program,
-    verified: Option<&Verified>,
-    site: &Site,
-    all: &[Site],
-) -> Option<Touch> {
-    let insn = decode(program.insns.get(site.pc.index()..)?, site.pc).ok()?;
-    let value = || match verified?.through(site.pc)? {
-        Through::MapValue { map } => Some(map),
-        _ => None,
+/// The maps that a program may come to: those that it names, and any where it looks up maps
+/// in maps.
+fn maps_used(program: &Program) -> Vec<MapId> {
+    let named = maps_named(program);
+    let holds = |map: &MapId| {
+        let map = program.map(*map);
+        map.is_some_and(|map| map.map_type.holds_maps())
     };
-    // What a call or an atomic gives says what it does; what it takes comes after it.
-    let is_second = site.moment == Moment::After && has_earlier(site, all);
-    let does = match insn {
-        Insn::Load { .. } | Insn::LoadSx { .. } | Insn::LoadAcquire { .. } => Does::Reads,
-        Insn::Store { .. } | Insn::StoreRelease { .. } => Does::Sets,
-        Insn::Atomic { .. } if is_second => Does::Reads,
-        Insn::Atomic { op, .. } => combining(op).map_or(Does::Changes, Does::Combines),
-        Insn::Call(CallTarget::Helper(helper)) if is_second => {
-            // Whether it is there, and with which value; or how changing it ended.
-            let touch = of_call(verified, site.pc, helper)?;
-            let does = Does::Reads;
-            return Some(Touch { does, ..touch });
-        }
-        Insn::Call(CallTarget::Helper(helper)) => return of_call(verified, site.pc, helper),
-        _ => return None,
-    };
-    let is_world = site.source == Source::World;
-    (!is_world).then(|| Touch { map: value(), does })
+    match named.iter().any(holds) {
+        true => (0..program.maps.len()).map(MapId::from_index).collect(),
+        false => named,
+    }
 }
 
-fn has_earlier(site: &Site, all: &[Site]) -> bool {
-    let before = all.iter().filter(|other| other.pc == site.pc);
-    { before }.any(|other| other.moment == Moment::Before)
+/// Looks at the sites of a program.
+struct Look<'a> {
+    program: &'a Program,
+    verified: Option<&'a Verified>,
+    sites: &'a [Site],
+}
+
+impl Look<'_> {
+    fn site(&self, site: &Site) -> SmallVec<[Touch; 1]> {
+        let slots = self.program.insns.get(site.pc.index()..);
+        let Some(Ok(insn)) = slots.map(|slots| decode(slots, site.pc)) else {
+            return SmallVec::new();
+        };
+        if self.is_dead(site.pc) {
+            return SmallVec::new();
+        }
+        // What a call or an atomic gives says what it does; what it takes comes after it.
+        let is_second = site.moment == Moment::After && self.has_earlier(site);
+        let does = match insn {
+            Insn::Call(target) => {
+                let called = match target {
+                    CallTarget::Helper(helper) => self.call(site.pc, helper),
+                    _ => None,
+                };
+                // Whether it is there, and with which value; or how changing it ended.
+                let called = called.map(|touch| match is_second {
+                    true => Touch {
+                        does: Does::Reads,
+                        ..touch
+                    },
+                    false => touch,
+                });
+                let filled = site.fields.iter().filter_map(|field| self.filled(field));
+                return called.into_iter().chain(filled).collect();
+            }
+            _ if site.source == Source::World => return SmallVec::new(),
+            Insn::Load { .. } | Insn::LoadSx { .. } | Insn::LoadAcquire { .. } => Does::Reads,
+            Insn::Store { size, .. } | Insn::StoreRelease { size, .. } => {
+                self.stores(self.value(site.pc), size.bytes().into())
+            }
+            Insn::Atomic { .. } if is_second => Does::Reads,
+            Insn::Atomic { op, .. } => combining(op).map_or(Does::Changes, Does::Combines),
+            _ => return SmallVec::new(),
+        };
+        let map = self.value(site.pc);
+        SmallVec::from_slice(&[Touch { map, does }])
+    }
+
+    fn has_earlier(&self, site: &Site) -> bool {
+        let before = self.sites.iter().filter(|other| other.pc == site.pc);
+        { before }.any(|other| other.moment == Moment::Before)
+    }
+
+    /// Whether no path leads there.
+    fn is_dead(&self, pc: Pc) -> bool {
+        let verified = self.verified;
+        verified.is_some_and(|verified| !verified.is_reachable(pc))
+    }
+
+    /// The map through whose value an instruction goes.
+    fn value(&self, pc: Pc) -> Option<MapId> {
+        match self.verified?.through(pc)? {
+            Through::MapValue { map } => self.exactly(map),
+            _ => None,
+        }
+    }
+
+    /// The map itself, and none that it holds.
+    fn exactly(&self, map: MapId) -> Option<MapId> {
+        let def = self.program.map(map)?;
+        (!def.map_type.holds_maps()).then_some(map)
+    }
+
+    /// What so many bytes in a value are to it.
+    fn stores(&self, map: Option<MapId>, bytes: u32) -> Does {
+        let value = map.and_then(|map| self.program.map(map));
+        match value {
+            Some(def) if def.value_size == bytes => Does::Stores,
+            _ => Does::Changes,
+        }
+    }
+
+    /// What a helper does to the map that it is given.
+    fn call(&self, pc: Pc, helper: HelperId) -> Option<Touch> {
+        let does = match helper {
+            id::map_lookup_elem => Does::LooksUp,
+            id::map_update_elem => Does::Updates,
+            id::map_delete_elem => Does::Deletes,
+            id::map_push_elem | id::map_pop_elem => Does::Changes,
+            id::map_lookup_percpu_elem | id::map_peek_elem => Does::Reads,
+            // Others that take a map neither read nor change what is compared.
+            _ => return None,
+        };
+        let map = self.verified.and_then(|verified| verified.map_of_call(pc));
+        Some(Touch {
+            map: map.and_then(|map| self.exactly(map)),
+            does,
+        })
+    }
+
+    /// What a helper does to a value that it fills.
+    fn filled(&self, field: &Field) -> Option<Touch> {
+        let (What::Filled(_), Place::Memory { whose, .. }) = (field.what, field.place) else {
+            return None;
+        };
+        let map = match whose {
+            Whose::Run => return None,
+            Whose::Value(map) => self.exactly(map),
+            Whose::Unknown => None,
+        };
+        let does = match field.length {
+            Length::Fixed(bytes) => self.stores(map, bytes),
+            Length::Counted { .. } => Does::Changes,
+        };
+        Some(Touch { map, does })
+    }
+
+    /// The maps to which the program comes without a key that is logged: those that it walks
+    /// through, other CPUs' values, queues.
+    fn unkeyed(&self) -> impl Iterator<Item = Option<MapId>> {
+        let insns = decode_all(&self.program.insns);
+        insns.filter_map(|(pc, insn)| match insn {
+            Ok(Insn::Call(CallTarget::Helper(
+                id::for_each_map_elem
+                | id::map_lookup_percpu_elem
+                | id::map_push_elem
+                | id::map_pop_elem,
+            ))) if !self.is_dead(pc) => {
+                let map = self.verified.and_then(|verified| verified.map_of_call(pc));
+                Some(map.and_then(|map| self.exactly(map)))
+            }
+            _ => None,
+        })
+    }
 }
 
 const fn combining(op: AtomicOp) -> Option<Combining> {
@@ -153,22 +297,4 @@ const fn combining(op: AtomicOp) -> Option<Combining> {
         AtomicOp::Xor | AtomicOp::FetchXor => Combining::Xor,
         AtomicOp::Xchg | AtomicOp::Cmpxchg => return None,
     })
-}
-
-/// What a helper does to a map.
-fn of_call(verified: Option<&Verified>, pc: Pc, helper: HelperId) -> Option<Touch> {
-    let does = match helper {
-        id::map_lookup_elem => Does::LooksUp,
-        id::map_update_elem => Does::Updates,
-        id::map_delete_elem => Does::Deletes,
-        id::map_push_elem | id::map_pop_elem => Does::Changes,
-        id::map_lookup_percpu_elem | id::map_peek_elem => Does::Reads,
-        _ => {
-            // Others that take a map neither read nor change what is compared.
-            helpers::helper(helper)?;
-            return None;
-        }
-    };
-    let map = verified.and_then(|verified| verified.map_of_call(pc));
-    Some(Touch { map, does })
 }

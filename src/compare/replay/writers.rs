@@ -1,17 +1,15 @@
-//! Who wrote to which map, and whether what it holds at the end depends on an order that
-//! the recording does not have.
-//!
-//! Firings on one CPU come one after the other. Of firings on two CPUs, one was before the
-//! other only if that can be seen: a firing that ended no earlier than the first one is
-//! followed, on its CPU, by one that began no later than the second. (The recorder's ring
-//! has firings in the order of their ends, and each says when it began.) Where the second
-//! looked the element up and found what the first had left, it was later, too.
+//! Who wrote to which map, as the logs of firings tell, and whether what it holds in the end
+//! depends on an order that nobody knows.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::touch::{Combining, Does, Touches};
+use super::contents::is_lru;
+use super::elements::{Act, Actor, Combining, Elements, Key, Lane};
+use super::touch::{Does, Touch, Touches, is_key};
 use crate::instrument::{Entry, Firing, Plan, What};
+use crate::program::MapDef;
+use crate::spec::{MapType, UpdateFlags};
 use crate::util::MapId;
 
 /// A place where one thing happens after another: a CPU, and how deeply nested.
@@ -25,16 +23,63 @@ struct Who {
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     maps: Vec<Map>,
-    cpus: Vec<Cpu>,
     /// Of each program, on each CPU and depth: which sites have been seen.
     seen: FxHashMap<(usize, u32, u16), Seen>,
     /// What the firing under way has looked up.
     looked: SmallVec<[(MapId, Key); 4]>,
     /// What it will have done if the call that it makes succeeds.
-    pending: Option<(MapId, Key, bool)>,
+    pending: SmallVec<[(MapId, Key, Act); 1]>,
 }
 
-type Key = SmallVec<[u8; 16]>;
+/// What a map is, as far as its writers are concerned.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Kind {
+    /// Whether each CPU has values of its own.
+    per_cpu: bool,
+    /// Whether elements go when there is no room, in an order that each kernel has for
+    /// itself.
+    evicts: bool,
+    /// Whether it is an array: its elements are always there.
+    is_array: bool,
+    /// Whether it has one element only, so that no key tells them apart.
+    is_single: bool,
+}
+
+impl Kind {
+    /// That of a map.
+    pub fn of(def: &MapDef) -> Self {
+        let info = def.map_type.info();
+        let is_array = matches!(def.map_type, MapType::Array | MapType::PercpuArray);
+        Self {
+            per_cpu: info.per_cpu,
+            evicts: is_lru(def),
+            is_array,
+            is_single: is_array && def.max_entries == 1,
+        }
+    }
+}
+
+/// What was done to a map.
+#[derive(Debug, Default)]
+struct Map {
+    kind: Kind,
+    grain: Grain,
+    writers: SmallVec<[Who; 4]>,
+    elements: Elements,
+}
+
+/// How closely a map is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Grain {
+    /// Not at all: whatever the programs do to it, the order makes no difference.
+    #[default]
+    None,
+    /// All of it is one element, which is never quite replaced: logs don't always tell which
+    /// one was written.
+    Whole,
+    /// Each element by itself.
+    Element,
+}
 
 /// How far the firings of a program on a CPU were looked through.
 #[derive(Debug, Default)]
@@ -44,246 +89,265 @@ struct Seen {
     all: bool,
 }
 
-/// What is known of a CPU.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cpu {
-    /// Where the firing before the last one is in the ring, of those that interrupted none.
-    before: Option<u64>,
-    /// The same of the last one, and when it began.
-    last: Option<(u64, u64)>,
-}
-
-/// What was done to a map.
+/// Where a replay could not follow the kernel's run: entries by site, and how many of that
+/// site come before in the firing.
 #[derive(Debug, Default)]
-struct Map {
-    kind: Kind,
-    writers: SmallVec<[Who; 4]>,
-    combining: SmallVec<[Combining; 1]>,
-    sets: bool,
-    keyed: bool,
-    /// Whether an element was made twice, replaced, or deleted.
-    replaced: bool,
-    keys: FxHashMap<Key, Last>,
-    /// Two firings of which nobody knows which was first.
-    unordered: Option<(Who, Who)>,
+pub(super) struct Strayed {
+    /// Calls that ended in another way.
+    pub results: SmallVec<[(u16, usize); 1]>,
+    /// Where it found no element: what it did from there on is nothing that the kernel's run
+    /// did.
+    pub lost: Option<(u16, usize)>,
 }
 
-/// What is to be known of a map before anything is done to it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Kind {
-    /// Whether each CPU has values of its own.
-    pub per_cpu: bool,
-    /// Whether elements go when there is no room, in an order that each kernel has for
-    /// itself.
-    pub evicts: bool,
+/// A firing that was replayed.
+#[derive(Debug)]
+pub(super) struct Replayed<'a> {
+    pub firing: &'a Firing<'a>,
+    /// Where its record ends in the ring.
+    pub ended: u64,
+    /// Where the replay could not follow, and its own log; none where it could.
+    pub strayed: Option<(Strayed, &'a [u8])>,
+    /// What this is of a firing that tail calls take from program to program.
+    pub piece: Piece,
 }
 
-/// Who wrote an element last.
-#[derive(Debug, Clone, Copy)]
-struct Last {
-    who: Who,
-    /// Where its firing is in the ring.
-    position: u64,
+/// What part of a firing is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Its start, or all of it.
+    First,
+    /// Another program's part.
+    Later,
+    /// The same, of a replay or of a kernel's run that do not go the same way any more.
+    Astray,
 }
 
-/// A firing as it is looked through.
+/// The firing that is looked through.
 #[derive(Debug, Clone, Copy)]
 struct Now {
     who: Who,
-    position: u64,
-    time: u64,
-    /// Whether the replay found everything as the kernel's run did.
-    same: bool,
+    actor: Actor,
+    /// Whether what it writes is not what the kernel's run wrote.
+    astray: bool,
+    /// Whether the call that it makes ended in another way.
+    other_result: bool,
+}
+
+impl Strayed {
+    /// Whether it could follow.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.lost.is_none()
+    }
 }
 
 impl Writers {
-    /// For maps of these kinds, and so many CPUs.
-    pub fn new(kinds: impl Iterator<Item = Kind>, cpus: u32) -> Self {
-        let map = |kind| Map {
+    /// For maps of these kinds, and the programs that use them.
+    pub fn new<'t>(
+        kinds: impl Iterator<Item = Kind>,
+        programs: impl Iterator<Item = &'t Touches> + Clone,
+    ) -> Self {
+        let maps = (0..).map(MapId::from_index).zip(kinds);
+        let maps = maps.map(|(map, kind)| Map {
             kind,
+            grain: Grain::of(map, programs.clone()),
+            elements: Elements::new(!kind.is_array),
             ..Map::default()
-        };
+        });
         Self {
-            maps: kinds.map(map).collect(),
-            cpus: vec![Cpu::default(); cpus as usize],
+            maps: maps.collect(),
             ..Self::default()
         }
     }
 
-    /// A firing of a program was replayed, with the same inputs as in the kernel or not;
-    /// `position` is its place in the ring.
-    pub fn note(
-        &mut self,
-        program: usize,
-        (plan, touches): (&Plan, &Touches),
-        firing: &Firing<'_>,
-        position: u64,
-        same: bool,
-    ) {
-        if firing.depth == 0 {
-            self.begin(firing.cpu, position, firing.time);
-        }
-        self.note_more(program, (plan, touches), firing, position, same);
-    }
-
-    /// The same for what another program added to a firing.
-    pub fn note_more(
-        &mut self,
-        program: usize,
-        (plan, touches): (&Plan, &Touches),
-        firing: &Firing<'_>,
-        position: u64,
-        same: bool,
-    ) {
-        let who = Who {
-            cpu: firing.cpu,
-            depth: firing.depth,
-        };
+    /// A firing of a program was replayed.
+    pub fn note(&mut self, program: usize, plan: &Plan, touches: &Touches, of: &Replayed<'_>) {
+        let firing = of.firing;
         let key = (program, firing.cpu, firing.depth);
-        let seen = self.seen.entry(key).or_insert_with(|| Seen::of(touches));
-        if seen.all {
+        let maps = &self.maps;
+        let seen = self.seen.entry(key);
+        let seen = seen.or_insert_with(|| Seen::of(touches, maps));
+        if of.piece == Piece::First {
+            self.looked.clear();
+        }
+        if seen.all && of.strayed.is_none() && of.piece != Piece::Astray {
             return;
         }
         let mut seen = std::mem::take(seen);
-        let now = Now {
-            who,
-            position,
-            time: firing.time,
-            same,
+        self.pending.clear();
+        let mut now = Now {
+            who: Who {
+                cpu: firing.cpu,
+                depth: firing.depth,
+            },
+            actor: Actor {
+                cpu: firing.cpu,
+                sequence: firing.sequence,
+                began: firing.produced,
+                ended: of.ended,
+            },
+            astray: of.piece == Piece::Astray,
+            other_result: false,
         };
-        self.looked.clear();
-        self.pending = None;
+        let mut nth = Nth::default();
         for entry in plan.entries(firing.log).map_while(Result::ok) {
-            self.note_entry(touches, &entry, now);
-            seen.see(touches, entry.site.number);
+            if let Some((strayed, _)) = &of.strayed {
+                let place = nth.next(entry.site.number);
+                now.astray |= strayed.lost == Some(place);
+                now.other_result = strayed.results.contains(&place);
+            }
+            self.entry(touches, &entry, now);
+            seen.see(touches, &self.maps, entry.site.number);
         }
         if let Some(slot) = self.seen.get_mut(&key) {
             *slot = seen;
         }
-    }
-
-    /// A firing that interrupted none.
-    fn begin(&mut self, cpu: u32, position: u64, time: u64) {
-        if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
-            cpu.before = cpu.last.map(|(position, _)| position);
-            cpu.last = Some((position, time));
-        }
-    }
-
-    fn note_entry(&mut self, touches: &Touches, entry: &Entry<'_>, now: Now) {
-        let result = |entry: &Entry<'_>| {
-            let mut results = entry
-                .fields()
-                .filter(|(field, _)| field.what == What::Result);
-            results
-                .next()
-                .map(|(_, bytes)| bytes.iter().all(|byte| *byte == 0))
-        };
-        if let Some((map, key, _)) = self.pending.take_if(|_| result(entry).is_some())
-            && result(entry) == Some(true)
+        if let Some((strayed, log)) = &of.strayed
+            && now.astray
         {
-            self.write_key(map, key, now);
+            self.follow_astray(plan, touches, log, now, strayed);
         }
-        let Some(touch) = touches.get(entry.site.number) else {
-            return;
+    }
+
+    /// What a replay wrote that lost its way.
+    fn follow_astray(
+        &mut self,
+        plan: &Plan,
+        touches: &Touches,
+        log: &[u8],
+        now: Now,
+        strayed: &Strayed,
+    ) {
+        let mut nth = Nth::default();
+        self.pending.clear();
+        let entries = plan.entries(log).map_while(Result::ok);
+        let mut is_lost = |site| strayed.lost == Some(nth.next(site));
+        for entry in entries.skip_while(|entry| !is_lost(entry.site.number)) {
+            self.entry(touches, &entry, now);
+        }
+    }
+
+    fn entry(&mut self, touches: &Touches, entry: &Entry<'_>, now: Now) {
+        if !self.pending.is_empty()
+            && let Some(result) = field(entry, What::Result)
+        {
+            let is_done = result.iter().all(|byte| *byte == 0);
+            for (map, key, act) in std::mem::take(&mut self.pending) {
+                self.update(map, &key, act, is_done, now);
+            }
+        }
+        for touch in touches.get(entry.site.number) {
+            for map in touches.maps(touch.map) {
+                self.touch(*touch, map, entry, now);
+            }
+        }
+    }
+
+    fn touch(&mut self, touch: Touch, map: MapId, entry: &Entry<'_>, now: Now) {
+        let key = || {
+            let mut fields = entry.fields();
+            let key = fields.find(|(field, _)| is_key(field));
+            key.map_or_else(Key::new, |(_, bytes)| Key::from_slice(bytes))
         };
-        for map in touches.maps(touch) {
-            let key = || {
-                let mut keys = entry
-                    .fields()
-                    .filter(|(field, _)| field.what == What::Given(2));
-                keys.next().map(|(_, bytes)| Key::from_slice(bytes))
-            };
-            match touch.does {
-                Does::Reads => {}
-                Does::LooksUp => self.looked.extend(key().map(|key| (map, key))),
-                Does::Combines(how) => self.write(map, now, |map| {
-                    if !map.combining.contains(&how) {
-                        map.combining.push(how);
-                    }
-                }),
-                Does::Sets | Does::Changes => self.write(map, now, |map| map.sets = true),
-                Does::Updates | Does::Deletes => match key() {
-                    Some(key) => {
-                        let is_update = touch.does == Does::Updates;
-                        if !is_update && let Some(map) = self.maps.get_mut(map.index()) {
-                            map.replaced = true;
-                        }
-                        self.pending = Some((map, key, is_update));
-                    }
-                    None => self.write(map, now, |map| map.sets = true),
-                },
+        match touch.does {
+            Does::Reads => {}
+            Does::LooksUp => {
+                let looked = (map, key());
+                if !self.looked.contains(&looked) {
+                    self.looked.push(looked);
+                }
             }
+            Does::Combines(how) => self.write(touch, map, Act::Combines(how), now),
+            Does::Changes => self.write(touch, map, Act::Changes, now),
+            Does::Stores => self.write(touch, map, Act::Stores, now),
+            Does::Updates => {
+                let flags = field(entry, What::Argument(4)).and_then(|bytes| bytes.first());
+                let only_new = u64::from(*flags.unwrap_or(&0)) & UpdateFlags::NOEXIST.bits() != 0;
+                let act = if only_new { Act::Creates } else { Act::Updates };
+                self.pending.push((map, key(), act));
+            }
+            Does::Deletes => self.pending.push((map, key(), Act::Deletes)),
         }
     }
 
-    fn write(&mut self, map: MapId, now: Now, how: impl FnOnce(&mut Map)) {
-        if let Some(map) = self.maps.get_mut(map.index()) {
-            if !map.writers.contains(&now.who) {
-                map.writers.push(now.who);
-            }
-            how(map);
-        }
-    }
-
-    /// An element was made, replaced or deleted.
-    fn write_key(&mut self, map: MapId, key: Key, now: Now) {
-        let looked = self
-            .looked
-            .iter()
-            .any(|(at, known)| *at == map && *known == key);
-        let is_witness = now.same && looked;
-        let cpus = &self.cpus;
+    /// A call that makes, replaces or deletes an element ended.
+    fn update(&mut self, map: MapId, key: &Key, act: Act, is_done: bool, now: Now) {
         let Some(map) = self.maps.get_mut(map.index()) else {
             return;
         };
-        if !map.writers.contains(&now.who) {
-            map.writers.push(now.who);
-        }
-        map.keyed = true;
-        let last = Last {
-            who: now.who,
-            position: now.position,
+        // It goes for all CPUs.
+        let lane = map.lane(now).filter(|_| act != Act::Deletes);
+        let (key, act) = match map.grain {
+            Grain::None => return,
+            Grain::Whole => (&Key::new(), Act::Changes),
+            Grain::Element if map.is_one() => (&Key::new(), act),
+            Grain::Element => (key, act),
         };
-        if let Some(before) = map.keys.insert(key, last) {
-            map.replaced = true;
-            let is_known = before.who == now.who
-                || is_witness
-                || now.who.depth == 0 && is_ordered(cpus, before.position, now.time);
-            if !is_known && map.unordered.is_none() {
-                map.unordered = Some((before.who, now.who));
+        if is_done {
+            map.add_writer(now.who);
+            map.elements.note(key, act, lane, now.actor);
+        }
+        if now.astray || now.other_result {
+            map.elements.doubt(key, act, lane, now.actor);
+        }
+    }
+
+    /// Something is written to a value: of an element that was looked up before, or that
+    /// is always at hand.
+    fn write(&mut self, touch: Touch, id: MapId, act: Act, now: Now) {
+        let Some(map) = self.maps.get_mut(id.index()) else {
+            return;
+        };
+        let whole = Key::new();
+        let is_one = map.is_one();
+        let looked = self.looked.iter().filter(|(map, _)| *map == id);
+        let mut keys: SmallVec<[&Key; 4]> = looked.map(|(_, key)| key).collect();
+        let is_meant = touch.map.is_some() || !keys.is_empty() || is_one && !map.kind.per_cpu;
+        if !is_meant {
+            return; // Another map is.
+        }
+        map.add_writer(now.who);
+        let lane = map.lane(now);
+        if map.grain == Grain::None {
+            if now.astray {
+                map.elements.doubt_all(now.actor);
+            }
+            return;
+        }
+        if is_one {
+            keys.clear();
+            keys.push(&whole);
+        } else if keys.is_empty() {
+            // No log of the program has a write without a look-up before.
+            map.elements.doubt_all(now.actor);
+        }
+        // That one of several was replaced says nothing of each.
+        let is_certain = keys.len() == 1 && map.grain == Grain::Element && touch.map.is_some();
+        let act = match act {
+            Act::Combines(_) => act,
+            _ if is_certain => act,
+            _ => Act::Changes,
+        };
+        for key in keys {
+            map.elements.note(key, act, lane, now.actor);
+            if now.astray {
+                map.elements.doubt(key, act, lane, now.actor);
             }
         }
     }
 
     /// Why the last contents of a map depend on an order that is not known, if they do.
     pub fn unknown(&self, map: MapId) -> Option<String> {
-        let map = self.maps.get(map.index())?;
-        // Two of them that have a value in common.
-        let mut pairs = (1..).zip(&map.writers).filter_map(|(behind, first)| {
-            let mut others = map.writers.iter().skip(behind);
-            let other = others.find(|other| !map.kind.per_cpu || other.cpu == first.cpu)?;
-            Some((*first, *other))
-        });
-        let (first, other) = pairs.next()?;
-        let both = |one: Who, other: Who| format!("{} and {}", one.text(), other.text());
-        if map.sets {
-            return Some(format!("{} stored to it", both(first, other)));
-        }
-        if map.combining.len() > 1 {
-            return Some(format!(
-                "{} changed it by different operations",
-                both(first, other)
-            ));
-        }
-        if !map.combining.is_empty() && map.replaced {
-            return Some(format!(
-                "{} changed its elements, which were replaced meanwhile",
-                both(first, other)
-            ));
-        }
-        let (one, other) = map.unordered?;
-        Some(format!("{} set the same element", both(one, other)))
+        let (key, doubt) = self.maps.get(map.index())?.elements.doubtful()?;
+        Some(doubt.text(key))
+    }
+
+    /// Whether what an element of a map holds in the end depends on such an order.
+    pub fn is_doubtful(&self, map: MapId, key: &[u8]) -> bool {
+        self.maps.get(map.index()).is_none_or(|map| {
+            map.elements
+                .is_doubtful(if map.is_one() { &[] } else { key })
+        })
     }
 
     /// Whether memory of a map that a run on this CPU looks at can have been changed by
@@ -303,35 +367,78 @@ impl Writers {
     }
 }
 
-/// Whether a firing at this position in the ring had ended before another began.
-fn is_ordered(cpus: &[Cpu], position: u64, time: u64) -> bool {
-    cpus.iter().any(|cpu| match (cpu.before, cpu.last) {
-        (Some(before), Some((_, began))) => before >= position && began <= time,
-        _ => false,
-    })
+impl Map {
+    fn add_writer(&mut self, who: Who) {
+        if !self.writers.contains(&who) {
+            self.writers.push(who);
+        }
+    }
+
+    /// Whether its elements are not told apart, or there is but one.
+    fn is_one(&self) -> bool {
+        self.kind.is_single || self.grain == Grain::Whole
+    }
+
+    /// Whose value a firing writes.
+    fn lane(&self, now: Now) -> Lane {
+        // Where elements are not told apart, other CPUs' values may be meant.
+        let is_own = self.kind.per_cpu && self.grain != Grain::Whole;
+        is_own.then_some(now.who.cpu)
+    }
 }
 
-impl Who {
-    fn text(self) -> String {
-        match self.depth {
-            0 => format!("CPU {}", self.cpu),
-            depth => format!("CPU {} (nested {depth} deep)", self.cpu),
+impl Grain {
+    /// How closely a map has to be watched that these programs write to.
+    fn of<'t>(map: MapId, mut programs: impl Iterator<Item = &'t Touches> + Clone) -> Self {
+        let mut combining: Option<Combining> = None;
+        for touches in programs.clone() {
+            let writes = touches.iter().filter(|(_, touch)| touch.does.writes());
+            for (_, touch) in writes.filter(|(_, it)| touches.maps(it.map).any(|it| it == map)) {
+                match touch.does {
+                    Does::Combines(how) if combining.is_none_or(|known| known == how) => {
+                        combining = Some(how);
+                    }
+                    _ if programs.any(|touches| touches.unkeyed().contains(&map)) => {
+                        return Self::Whole;
+                    }
+                    _ => return Self::Element,
+                }
+            }
         }
+        Self::None
+    }
+}
+
+/// A field of an entry.
+fn field<'a>(entry: &Entry<'a>, what: What) -> Option<&'a [u8]> {
+    let mut fields = entry.fields();
+    let found = fields.find(|(field, _)| field.what == what);
+    found.map(|(_, bytes)| bytes)
+}
+
+/// Counts the entries of each site.
+#[derive(Debug, Default)]
+struct Nth(FxHashMap<u16, usize>);
+
+impl Nth {
+    /// An entry of a site, and how many of it came before.
+    fn next(&mut self, site: u16) -> (u16, usize) {
+        let count = self.0.entry(site).or_default();
+        *count += 1;
+        (site, *count - 1)
     }
 }
 
 impl Seen {
     /// Nothing, where there is something to be seen.
-    fn of(touches: &Touches) -> Self {
-        let writes = touches.iter().any(|(_, touch)| touch.does.writes());
-        Self {
-            sites: Vec::new(),
-            all: !writes,
-        }
+    fn of(touches: &Touches, maps: &[Map]) -> Self {
+        let mut seen = Self::default();
+        seen.update(touches, maps);
+        seen
     }
 
     /// A site was seen: whether all were that need to be seen only once.
-    fn see(&mut self, touches: &Touches, site: u16) {
+    fn see(&mut self, touches: &Touches, maps: &[Map], site: u16) {
         let site = usize::from(site);
         if self.sites.len() <= site {
             self.sites.resize(site + 1, false);
@@ -339,99 +446,19 @@ impl Seen {
         if let Some(slot) = self.sites.get_mut(site)
             && !std::mem::replace(slot, true)
         {
-            self.all = touches.iter().all(|(number, touch)| match touch.does {
-                Does::Reads | Does::LooksUp => true,
-                // Each key counts.
-                Does::Updates | Does::Deletes => false,
-                _ => self.sites.get(usize::from(number)) == Some(&true),
-            });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MAP: MapId = MapId(0);
-
-    fn kind(per_cpu: bool) -> Kind {
-        Kind {
-            per_cpu,
-            evicts: false,
+            self.update(touches, maps);
         }
     }
 
-    fn now(cpu: u32, depth: u16, position: u64, time: u64) -> Now {
-        Now {
-            who: Who { cpu, depth },
-            position,
-            time,
-            same: false,
-        }
-    }
-
-    /// Writes of one key by firings of these CPUs: when they began, in the order of their
-    /// ends.
-    fn keyed(per_cpu: bool, firings: &[(u32, u64)]) -> Option<String> {
-        let mut writers = Writers::new([kind(per_cpu)].into_iter(), 4);
-        for (position, (cpu, time)) in (0..).zip(firings) {
-            writers.begin(*cpu, position, *time);
-            let key = Key::from_slice(&[1, 2]);
-            writers.write_key(MAP, key, now(*cpu, 0, position, *time));
-        }
-        writers.unknown(MAP)
-    }
-
-    #[test]
-    fn one_cpu_after_another_is_known() {
-        assert_eq!(keyed(false, &[(0, 10), (0, 20)]), None);
-        // When CPU 1 begins, CPU 0 may be at it still.
-        assert!(keyed(false, &[(0, 10), (1, 11)]).is_some());
-        // CPU 1 had ended a firing after CPU 0's, and then begins another.
-        let firings = [(1, 5), (0, 10), (1, 12), (1, 14)];
-        let unknown = keyed(false, &firings[1..]).unwrap();
-        assert_eq!(unknown, "CPU 0 and CPU 1 set the same element");
-        let mut writers = Writers::new([kind(false)].into_iter(), 4);
-        for (position, (cpu, time)) in (0..).zip(firings) {
-            writers.begin(cpu, position, time);
-            if [1, 3].contains(&position) {
-                let key = Key::from_slice(&[1, 2]);
-                writers.write_key(MAP, key, now(cpu, 0, position, time));
-            }
-        }
-        assert_eq!(writers.unknown(MAP), None);
-        assert_eq!(keyed(true, &[(0, 10), (1, 11)]), None);
-    }
-
-    #[test]
-    fn operations_that_come_to_the_same() {
-        let mut writers = Writers::new([kind(false)].into_iter(), 4);
-        let add = |how| {
-            move |map: &mut Map| {
-                if !map.combining.contains(&how) {
-                    map.combining.push(how);
-                }
-            }
+    fn update(&mut self, touches: &Touches, maps: &[Map]) {
+        let is_watched = |map: MapId| {
+            let map = maps.get(map.index());
+            map.is_some_and(|map| map.grain != Grain::None)
         };
-        writers.write(MAP, now(0, 0, 0, 0), add(Combining::Add));
-        writers.write(MAP, now(1, 0, 1, 1), add(Combining::Add));
-        assert_eq!(writers.unknown(MAP), None);
-        assert!(writers.may_race(MAP, 0, 0) && writers.may_race(MAP, 2, 0));
-        writers.write(MAP, now(1, 0, 2, 2), add(Combining::Or));
-        let why = writers.unknown(MAP).unwrap();
-        assert_eq!(why, "CPU 0 and CPU 1 changed it by different operations");
-    }
-
-    #[test]
-    fn an_interruption_is_another_writer() {
-        let mut writers = Writers::new([kind(true)].into_iter(), 4);
-        writers.write(MAP, now(0, 0, 0, 0), |map| map.sets = true);
-        writers.write(MAP, now(1, 0, 1, 1), |map| map.sets = true);
-        assert_eq!(writers.unknown(MAP), None, "each has its own");
-        assert!(!writers.may_race(MAP, 0, 0));
-        writers.write(MAP, now(1, 1, 2, 2), |map| map.sets = true);
-        assert!(writers.unknown(MAP).unwrap().contains("nested 1 deep"));
-        assert!(writers.may_race(MAP, 1, 0) && !writers.may_race(MAP, 0, 0));
+        let mut writes = touches.iter().filter(|(_, touch)| touch.does.writes());
+        self.all = writes.all(|(site, touch)| {
+            let is_seen = self.sites.get(usize::from(site)) == Some(&true);
+            is_seen && !touches.maps(touch.map).any(is_watched)
+        });
     }
 }

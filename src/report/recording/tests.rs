@@ -86,6 +86,7 @@ fn writer(file: &mut Vec<u8>) -> Writer<&mut Vec<u8>> {
             flags: FiringFlags::empty(),
             sequence,
             time: 6000 + sequence,
+            produced: 0,
             pid_tgid: 0,
             returned: 0,
             context: &[1; 16],

@@ -100,10 +100,11 @@ fn its_table_of_a_firing_is_what_is_read() {
         flags: FiringFlags::CAPPED,
         sequence: 0x0404_0404_0404_0404,
         time: 0x0505_0505_0505_0505,
-        pid_tgid: 0x0606_0606_0606_0606,
-        returned: 0x0707_0707_0707_0707,
-        context: &[8; 5],
-        log: &[9; 11],
+        produced: 0x0606_0606_0606_0606,
+        pid_tgid: 0x0707_0707_0707_0707,
+        returned: 0x0808_0808_0808_0808,
+        context: &[9; 5],
+        log: &[10; 11],
     };
     let mut record = Vec::new();
     firing.write(&mut record);
@@ -129,6 +130,7 @@ fn its_table_of_a_firing_is_what_is_read() {
             "`log_len`" => 11,
             "`sequence`" => firing.sequence,
             "`time`" => firing.time,
+            "`produced`" => firing.produced,
             "`pid_tgid`" => firing.pid_tgid,
             "`returned`" => firing.returned,
             other => panic!("no field of a firing: {other}"),
@@ -136,10 +138,10 @@ fn its_table_of_a_firing_is_what_is_read() {
         assert_eq!(u64::from_le_bytes(word), wanted, "{row}");
         numbers += 1;
     }
-    assert_eq!(numbers, 10);
-    assert_eq!(record[56..61], [8; 5]);
-    assert_eq!(record[61..64], [0; 3]);
-    assert_eq!(record[64..], [9; 11]);
+    assert_eq!(numbers, 11);
+    assert_eq!(record[64..69], [9; 5]);
+    assert_eq!(record[69..72], [0; 3]);
+    assert_eq!(record[72..], [10; 11]);
     let flags = format!("{}: the log was too long", FiringFlags::OVERFLOW.bits());
     assert!(DOCUMENT.contains(&flags), "{flags}");
 }
