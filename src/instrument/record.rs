@@ -286,12 +286,17 @@ impl Form<'_> {
         entry.store(Size::W, buffer, header(offset::CPU), Reg::R0);
         entry.call(id::ktime_get_ns);
         entry.store(Size::Dw, buffer, header(offset::TIME), Reg::R0);
+        // What others have more of.
+        let known = self.context.len;
+        for off in (known / 8 * 8..self.room)
+            .step_by(8)
+            .filter(|_| known < self.room)
+        {
+            entry.store(Size::Dw, buffer, header(offset::CONTEXT + off), 0);
+        }
         for &(off, size) in &self.context.pieces {
             entry.load(size, Reg::R1, given, short(off));
             entry.store(size, buffer, header(offset::CONTEXT + off), Reg::R1);
-        }
-        for off in (self.context.len.next_multiple_of(8)..self.room).step_by(8) {
-            entry.store(Size::Dw, buffer, header(offset::CONTEXT + off), 0);
         }
         // As late as can be: the more firings are known to have ended before.
         entry.map(Reg::R1, self.added.ring);
