@@ -264,6 +264,8 @@ fn what_a_file_does_not_have_is_said() {
     let text = error(AttachPoint::uprobe(&script, "f"));
     std::fs::remove_file(&script).unwrap();
     assert!(text.contains("no program or library"), "{text}");
+    let all = AttachPoint::uprobe(path, "main").with_pid(0);
+    assert!(error(all).contains("no process has the number 0"));
     let gone = AttachPoint::uprobe(path, "main").with_pid(u32::MAX >> 2);
     match attach(&program, &gone).unwrap_err() {
         AttachError::Kernel(error) => assert!(error.to_string().contains("ESRCH"), "{error}"),

@@ -30,6 +30,12 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
         point.place,
         Place::User { .. } | Place::UserMulti { .. } | Place::Usdt { .. } | Place::PerfEvent { .. }
     );
+    if point.pid == Some(0) {
+        return Err(AttachError::Option {
+            place: point.to_string(),
+            why: "no process has the number 0, which the kernel takes for all, or for this one",
+        });
+    }
     if point.pid.is_some() && !is_for_one {
         return Err(AttachError::Option {
             place: point.to_string(),

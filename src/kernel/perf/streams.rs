@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use super::record::{Record, Sample, parse};
@@ -57,19 +58,27 @@ pub struct Streams {
 
 /// The threads of a process.
 pub fn threads_of(pid: u32) -> Result<Vec<u32>> {
-    let failed = || {
-        KernelError::new(
-            Command::PerfEventOpen,
-            format!("process {pid}"),
-            Errno::ESRCH,
-        )
-    };
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| failed())?;
+    listed_threads(Path::new("/proc"), pid).map_err(|error| KernelError {
+        log: match error {
+            Errno::ESRCH => String::new(),
+            _ => "its threads are listed in /proc, which is not mounted here".to_owned(),
+        },
+        ..KernelError::new(Command::PerfEventOpen, format!("process {pid}"), error)
+    })
+}
+
+/// The threads of a process in `/proc`: `ESRCH` where there are none, `ENOENT` where that
+/// is not mounted, so that nobody knows.
+fn listed_threads(proc: &Path, pid: u32) -> std::result::Result<Vec<u32>, Errno> {
+    if !proc.join("self").exists() {
+        return Err(Errno::ENOENT);
+    }
+    let entries = std::fs::read_dir(proc.join(format!("{pid}/task"))).map_err(|_| Errno::ESRCH)?;
     let threads: Vec<u32> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     match threads.is_empty() {
-        true => Err(failed()),
+        true => Err(Errno::ESRCH),
         false => Ok(threads),
     }
 }
@@ -258,6 +267,16 @@ mod tests {
     use super::*;
     use crate::kernel::perf::Software;
     use crate::kernel::sys;
+
+    #[test]
+    fn threads_are_listed_or_it_is_said_why_not() {
+        let own = std::process::id();
+        assert!(threads_of(own).unwrap().contains(&own));
+        let proc = Path::new("/proc");
+        assert_eq!(listed_threads(proc, u32::MAX), Err(Errno::ESRCH));
+        let none = listed_threads(Path::new("/no-such-mount"), own);
+        assert_eq!(none, Err(Errno::ENOENT));
+    }
 
     /// The first thread of a process may end before the others.
     #[test]
