@@ -15,6 +15,8 @@
 mod disk;
 #[path = "live/honesty.rs"]
 mod honesty;
+#[path = "live/races.rs"]
+mod races;
 #[path = "live/run.rs"]
 mod run;
 #[path = "live/work.rs"]

@@ -110,6 +110,11 @@ impl Compared {
         }
     }
 
+    /// What each engine said.
+    pub fn reports(&self) -> &[Report] {
+        &self.reports
+    }
+
     /// Asserts that every engine says what is expected, and that there were at least so many
     /// firings.
     #[track_caller]

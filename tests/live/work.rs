@@ -46,6 +46,8 @@ fn does_what_it_is_told() {
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
         ("requests", _) => requests(count),
+        ("hops", _) => hops(count),
+        ("races", _) => races(count),
         ("milliseconds", _) => burn(Duration::from_millis(count)),
         (other, _) => panic!("nobody knows how to do '{other}'"),
     }
@@ -139,6 +141,55 @@ fn requests(count: u64) {
         marker::request_start(number, c"/index");
         std::hint::black_box(handle_request(number, c"/index".as_ptr()));
         marker::request_done(number, if number % 10 == 0 { 500 } else { 200 });
+    }
+}
+
+/// Calls of `lseek` with numbers that look like chance.
+fn seeks(count: u64, mut number: u64, mut before: impl FnMut(u64)) {
+    use std::io::{Seek, SeekFrom};
+    let mut file = std::fs::File::open("/dev/null").unwrap();
+    for at in 0..count {
+        before(at);
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= number << 17;
+        file.seek(SeekFrom::Start(number >> 1)).unwrap();
+    }
+}
+
+/// The same from two threads at once, each on a CPU of its own.
+fn races(count: u64) {
+    let start = std::sync::Barrier::new(2);
+    let seek = |cpu, number| {
+        go_to(cpu);
+        start.wait();
+        seeks(count, number, |_| ());
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| seek(0, 1 << 40));
+        seek(1, 3 << 50);
+    });
+}
+
+/// The same from one thread, now on one CPU, now on another.
+fn hops(count: u64) {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let hop = |at: u64| {
+        if at.is_multiple_of(5) {
+            go_to(usize::try_from(at / 5).unwrap() % cpus);
+        }
+    };
+    seeks(count, 5 << 45, hop);
+}
+
+/// Moves this thread to a CPU, if it may run there.
+#[expect(unsafe_code, reason = "no crate of the tests does this")]
+fn go_to(cpu: usize) {
+    // SAFETY: a set of CPUs is plain bits, which the call reads.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
     }
 }
 

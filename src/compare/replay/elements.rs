@@ -208,10 +208,10 @@ impl Elements {
         }
     }
 
-    /// The replay can't tell what a firing did to an element.
-    pub fn doubt(&mut self, key: &Key, lane: Lane, by: Actor) {
+    /// A firing did this to an element, or was to do it, and the replay did not do the same.
+    pub fn doubt(&mut self, key: &Key, act: Act, lane: Lane, by: Actor) {
         let doubt = Some(Doubt::Astray(by));
-        self.element(key, by).add(Act::Changes, lane, by, doubt);
+        self.element(key, by).add(act, lane, by, doubt);
     }
 
     /// The replay can't tell what a firing did to the map.
@@ -244,7 +244,12 @@ impl Elements {
         self.known.entry(key.clone()).or_insert_with(|| {
             let mut element = Element::default();
             if by.began < forgotten {
-                element.add(Act::Changes, None, by, Some(Doubt::Forgotten(by)));
+                // Somebody may have written it, as late as that.
+                let other = Actor {
+                    ended: forgotten,
+                    ..by
+                };
+                element.add(Act::Changes, None, other, Some(Doubt::Forgotten(by)));
             }
             element
         })
@@ -284,7 +289,10 @@ impl Element {
         let conflicts = others().filter(|writes| !writes.act.commutes(act));
         let overlaps = conflicts.filter_map(|writes| {
             let other = writes.other_than(by)?;
-            let doubt = Doubt::Overlap(other, by);
+            let doubt = match writes.doubt {
+                Some(Doubt::Forgotten(_)) => Doubt::Forgotten(by),
+                _ => Doubt::Overlap(other, by),
+            };
             (!other.is_before(by)).then_some((writes.act, doubt))
         });
         let overlaps: SmallVec<[(Act, Doubt); 1]> = overlaps.collect();
@@ -344,3 +352,6 @@ impl Writes {
 fn meet(one: Lane, other: Lane) -> bool {
     one.is_none() || other.is_none() || one == other
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,9 +79,9 @@ impl Touches {
         let mut unkeyed: Vec<_> = look.unkeyed().collect();
         for (site, all) in plan.sites().iter().zip(&touches.sites) {
             let has_key = site.fields.iter().any(is_key);
-            let unknown = all.iter().filter(|touch| match touch.does {
-                does if does.is_keyed() => !has_key || touch.map.is_none(),
-                does => does.writes() && touch.map.is_none(),
+            let unknown = all.iter().filter(|touch| {
+                let is_known = has_key && touch.map.is_some();
+                touch.does.is_keyed() && !is_known
             });
             unkeyed.extend(unknown.map(|touch| touch.map));
         }

@@ -242,9 +242,9 @@ impl Writers {
                     self.looked.push(looked);
                 }
             }
-            Does::Combines(how) => self.write(map, Act::Combines(how), now),
-            Does::Changes => self.write(map, Act::Changes, now),
-            Does::Stores => self.write(map, Act::Stores, now),
+            Does::Combines(how) => self.write(touch, map, Act::Combines(how), now),
+            Does::Changes => self.write(touch, map, Act::Changes, now),
+            Does::Stores => self.write(touch, map, Act::Stores, now),
             Does::Updates => {
                 let flags = field(entry, What::Argument(4)).and_then(|bytes| bytes.first());
                 let only_new = u64::from(*flags.unwrap_or(&0)) & UpdateFlags::NOEXIST.bits() != 0;
@@ -265,7 +265,7 @@ impl Writers {
         let (key, act) = match map.grain {
             Grain::None => return,
             Grain::Whole => (&Key::new(), Act::Changes),
-            Grain::Element if map.kind.is_single => (&Key::new(), act),
+            Grain::Element if map.is_one() => (&Key::new(), act),
             Grain::Element => (key, act),
         };
         if is_done {
@@ -273,39 +273,41 @@ impl Writers {
             map.elements.note(key, act, lane, now.actor);
         }
         if now.astray || now.other_result {
-            map.elements.doubt(key, lane, now.actor);
+            map.elements.doubt(key, act, lane, now.actor);
         }
     }
 
-    /// Something is written to a value.
-    fn write(&mut self, id: MapId, act: Act, now: Now) {
+    /// Something is written to a value: of an element that was looked up before, or that
+    /// is always at hand.
+    fn write(&mut self, touch: Touch, id: MapId, act: Act, now: Now) {
         let Some(map) = self.maps.get_mut(id.index()) else {
             return;
         };
+        let whole = Key::new();
+        let is_one = map.is_one();
+        let looked = self.looked.iter().filter(|(map, _)| *map == id);
+        let mut keys: SmallVec<[&Key; 4]> = looked.map(|(_, key)| key).collect();
+        let is_meant = touch.map.is_some() || !keys.is_empty() || is_one && !map.kind.per_cpu;
+        if !is_meant {
+            return; // Another map is.
+        }
         map.add_writer(now.who);
         let lane = map.lane(now);
-        let whole = Key::new();
-        let mut keys: SmallVec<[&Key; 4]> = SmallVec::new();
-        match map.grain {
-            Grain::None => {
-                if now.astray {
-                    map.elements.doubt_all(now.actor);
-                }
-                return;
+        if map.grain == Grain::None {
+            if now.astray {
+                map.elements.doubt_all(now.actor);
             }
-            Grain::Whole => keys.push(&whole),
-            Grain::Element if map.kind.is_single => keys.push(&whole),
-            Grain::Element => {
-                let looked = self.looked.iter().filter(|(map, _)| *map == id);
-                keys.extend(looked.map(|(_, key)| key));
-                if keys.is_empty() {
-                    // No log of the program has a write without a look-up before.
-                    map.elements.doubt_all(now.actor);
-                }
-            }
+            return;
+        }
+        if is_one {
+            keys.clear();
+            keys.push(&whole);
+        } else if keys.is_empty() {
+            // No log of the program has a write without a look-up before.
+            map.elements.doubt_all(now.actor);
         }
         // That one of several was replaced says nothing of each.
-        let is_certain = keys.len() == 1 && map.grain == Grain::Element;
+        let is_certain = keys.len() == 1 && map.grain == Grain::Element && touch.map.is_some();
         let act = match act {
             Act::Combines(_) => act,
             _ if is_certain => act,
@@ -314,7 +316,7 @@ impl Writers {
         for key in keys {
             map.elements.note(key, act, lane, now.actor);
             if now.astray {
-                map.elements.doubt(key, lane, now.actor);
+                map.elements.doubt(key, act, lane, now.actor);
             }
         }
     }
@@ -328,8 +330,8 @@ impl Writers {
     /// Whether what an element of a map holds in the end depends on such an order.
     pub fn is_doubtful(&self, map: MapId, key: &[u8]) -> bool {
         self.maps.get(map.index()).is_none_or(|map| {
-            let is_one = map.kind.is_single || map.grain == Grain::Whole;
-            map.elements.is_doubtful(if is_one { &[] } else { key })
+            map.elements
+                .is_doubtful(if map.is_one() { &[] } else { key })
         })
     }
 
@@ -355,6 +357,11 @@ impl Map {
         if !self.writers.contains(&who) {
             self.writers.push(who);
         }
+    }
+
+    /// Whether its elements are not told apart, or there is but one.
+    fn is_one(&self) -> bool {
+        self.kind.is_single || self.grain == Grain::Whole
     }
 
     /// Whose value a firing writes.

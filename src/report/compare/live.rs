@@ -165,10 +165,8 @@ impl CompareReport {
         for report in self.reports() {
             for program in &report.programs {
                 let name = &program.name;
-                if is_elsewhere(program, report.engine) {
-                    add(format!(
-                        "{name}: checked engine only: our verifier does not judge it yet"
-                    ));
+                if let (Some(engine), Some(why)) = (program.engine, &program.engine_why) {
+                    add(format!("{name}: {engine} engine only: {why}"));
                 }
                 match &program.verdict {
                     Verdict::OrderUnknown(_) | Verdict::Incomplete(_) => {
@@ -288,6 +286,7 @@ mod tests {
             programs: vec![ProgramReport {
                 name: "count".to_owned(),
                 engine: Some(ran_on),
+                engine_why: (ran_on != engine).then(|| "loops are too long".to_owned()),
                 firings: 1000,
                 raced: 0,
                 missed: 0,
@@ -337,7 +336,7 @@ mod tests {
             "  count        1000  equal    order unknown (on checked)",
             "  map hist           equal    equal",
             "probe: not attached: no kprobes",
-            "count: checked engine only",
+            "count: checked engine only: loops are too long",
             "jit in 0.000 s (50 ns a firing)",
             "verdict: order unknown",
         ] {
