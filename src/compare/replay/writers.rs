@@ -108,6 +108,19 @@ pub(super) struct Replayed<'a> {
     pub ended: u64,
     /// Where the replay could not follow, and its own log; none where it could.
     pub strayed: Option<(Strayed, &'a [u8])>,
+    /// What this is of a firing that tail calls take from program to program.
+    pub piece: Piece,
+}
+
+/// What part of a firing is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Its start, or all of it.
+    First,
+    /// Another program's part.
+    Later,
+    /// The same, of a replay or of a kernel's run that do not go the same way any more.
+    Astray,
 }
 
 /// The firing that is looked through.
@@ -154,11 +167,13 @@ impl Writers {
         let maps = &self.maps;
         let seen = self.seen.entry(key);
         let seen = seen.or_insert_with(|| Seen::of(touches, maps));
-        if seen.all && of.strayed.is_none() {
+        if of.piece == Piece::First {
+            self.looked.clear();
+        }
+        if seen.all && of.strayed.is_none() && of.piece != Piece::Astray {
             return;
         }
         let mut seen = std::mem::take(seen);
-        self.looked.clear();
         self.pending.clear();
         let mut now = Now {
             who: Who {
@@ -171,7 +186,7 @@ impl Writers {
                 began: firing.produced,
                 ended: of.ended,
             },
-            astray: false,
+            astray: of.piece == Piece::Astray,
             other_result: false,
         };
         let mut nth = Nth::default();
