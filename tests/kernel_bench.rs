@@ -52,6 +52,7 @@ fn each_way_to_watch_has_its_row() {
     // with a filter nothing. Under load perf's reader may be late.
     for (what, all) in [
         ("perf", true),
+        ("recorded", true),
         ("ftrace", true),
         ("perf_program_passes", true),
         ("perf_program_drops", false),

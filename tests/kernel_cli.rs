@@ -158,6 +158,19 @@ fn tracepoints_of_a_btf_file() {
     let json = r#"{"tracepoint":"softirq_entry","group":null,"name":"softirq_entry","is_event":null,"id":null,"arguments":[{"name":"vec_nr","type":"unsigned int"}],"arguments_from":"btf","fields":[{"name":"vec","type":"unsigned int","offset":8,"size":4,"signed":false}],"fields_from":"btf","sections":["raw_tp/softirq_entry","tp_btf/softirq_entry"]}"#;
     assert_eq!(list(&["soft*", "--json"]), (Some(0), format!("{json}\n")));
 
+    let both = list(&["softirq_entry,sys_exit_close", "--names"]);
+    let names = "syscalls:sys_exit_close\nsoftirq_entry\n";
+    assert_eq!(both, (Some(0), names.to_owned()), "as after perf's -e");
+    for (pattern, hint) in [
+        ("syscalls", "it is a group: 'syscalls:*' lists it"),
+        ("raw_tp/sys_enter_close", "it is an event only"),
+    ] {
+        let (exit, text) = list(&[pattern]);
+        assert_eq!(exit, Some(1));
+        let start = format!("error: no tracepoint fits '{pattern}'; {hint}");
+        assert!(text.starts_with(&start), "{text}");
+    }
+
     let none = "error: no tracepoint fits 'softrq_entry'; similar are softirq_entry, \
                 sys_enter_close, sys_exit_close\n";
     assert_eq!(list(&["softrq_entry"]), (Some(1), none.to_owned()));

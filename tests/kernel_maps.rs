@@ -11,6 +11,8 @@ mod evicting;
 mod here;
 #[path = "kernel_maps/holding.rs"]
 mod holding;
+#[path = "kernel/judge.rs"]
+mod judge;
 #[path = "kernel_maps/law.rs"]
 mod law;
 #[path = "kernel_maps/locking.rs"]

@@ -4,9 +4,11 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+#[path = "kernel/judge.rs"]
+mod judge;
 
 use bpflab::isa::assemble_with;
-use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load, possible_cpus};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgType, StackFlags, UpdateFlags};
 use bpflab::util::{Errno, MapId};
@@ -14,13 +16,6 @@ use bpflab::vm::Event;
 use bpflab::vm::maps::{self, Kind};
 use bpflab::{Object, Vm};
 use proptest::prelude::*;
-
-/// The CPUs of the machine, as its kernel counts them.
-fn cpus() -> u32 {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap();
-    let last = text.trim().rsplit(['-', ',']).next().unwrap();
-    last.parse::<u32>().unwrap() + 1
-}
 
 /// What the kernel says to a definition.
 fn kernels(def: &MapDef) -> Result<LoadedMaps, Errno> {
@@ -97,10 +92,10 @@ proptest! {
 
     #[test]
     fn a_map_is_made_or_refused_as_by_the_kernel(def in definition()) {
-        if here::kernel().is_none() || is_beside_the_point(&def) {
+        if judge::kernel().is_none() || is_beside_the_point(&def) {
             return Ok(());
         }
-        let ours = maps::create(&def, cpus()).map(drop).map_err(|refused| refused.errno);
+        let ours = maps::create(&def, possible_cpus()).map(drop).map_err(|refused| refused.errno);
         let theirs = kernels(&def).map(drop);
         prop_assert_eq!(ours, theirs, "{:?}", def);
     }
@@ -135,10 +130,10 @@ fn bytes(number: u32, size: usize) -> Vec<u8> {
 
 /// The same asked of the kernel's map and of ours.
 fn compare(def: &MapDef, asks: &[Ask], number: impl Fn(u8) -> u32) -> Result<(), TestCaseError> {
-    if here::kernel().is_none() {
+    if judge::kernel().is_none() {
         return Ok(());
     }
-    let ours = maps::create(def, cpus()).unwrap();
+    let ours = maps::create(def, possible_cpus()).unwrap();
     let loaded = kernels(def).unwrap();
     let theirs = loaded.map(MapId(0)).unwrap();
     let key = |key: u8| bytes(key.into(), def.key_size as usize);
@@ -227,7 +222,7 @@ proptest! {
 /// The id of a stack is its hash, which is the kernel's.
 #[test]
 fn stacks_have_the_ids_that_the_kernel_gives_them() {
-    if here::kernel().is_none() {
+    if judge::kernel().is_none() {
         return;
     }
     let def = MapDef::new("stacks", MapType::StackTrace, 4, 127 * 8, 1 << 16);
@@ -266,7 +261,7 @@ fn stacks_have_the_ids_that_the_kernel_gives_them() {
 /// A list in an arena, by the kernel and by us: the same sums and the same pages.
 #[test]
 fn an_arena_is_used_as_in_the_kernel() {
-    if here::kernel().is_none() {
+    if judge::kernel().is_none() {
         return;
     }
     let path = concat!(
@@ -303,7 +298,7 @@ fn an_arena_is_used_as_in_the_kernel() {
 /// Redirects by maps: the action on a hit, on a miss and for flags.
 #[test]
 fn redirects_are_decided_as_by_the_kernel() {
-    if here::kernel().is_none() {
+    if judge::kernel().is_none() {
         return;
     }
     let path = concat!(

@@ -1,5 +1,7 @@
 //! Recordings made in user space, replayed on every engine.
 
+#[path = "replay/bare.rs"]
+mod bare;
 #[path = "replay/changes.rs"]
 mod changes;
 #[path = "replay/examples.rs"]
@@ -10,6 +12,8 @@ mod full_ring;
 mod made_up;
 #[path = "replay/taped.rs"]
 mod taped;
+#[path = "replay/unjudged.rs"]
+mod unjudged;
 
 use bpflab::compare::replay::{Replay, Report, Word};
 use bpflab::harness::EngineKind;

@@ -20,6 +20,7 @@ mod kind;
 mod layout;
 mod lookup;
 mod names;
+mod part;
 mod path;
 mod special;
 mod types;
@@ -36,6 +37,7 @@ pub use fuzz::exercise;
 pub use kind::Kind;
 pub use layout::{LayoutError, POINTER_SIZE};
 pub use names::essential_name;
+pub use part::PartIds;
 pub use path::{Field, PathError};
 pub use special::{FieldKind, SpecialField, SpecialFields};
 pub use types::{Array, Encoding, Enumerator, Int, Linkage, Member, Param, Type, Variable};
@@ -44,4 +46,4 @@ pub use value::{SetError, Value, ValueError, ValueProblem};
 #[cfg(test)]
 pub(crate) mod clang;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,7 @@ use super::*;
 use crate::util::TypeId;
 
 /// The running kernel's BTF; a test without it says so and passes.
-pub(super) fn vmlinux() -> Option<Vec<u8>> {
+pub(crate) fn vmlinux() -> Option<Vec<u8>> {
     let bytes = std::fs::read("/sys/kernel/btf/vmlinux");
     bytes
         .inspect_err(|error| eprintln!("skipped: /sys/kernel/btf/vmlinux: {error}"))

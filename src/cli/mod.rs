@@ -13,6 +13,8 @@ mod input;
 mod inspect;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod kernel;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+mod live;
 mod printer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;

@@ -130,12 +130,14 @@ impl Availability {
             ),
             Some(errno) if errno == "EPERM" => missing.push(
                 "bpf() is not permitted to root either: a container's seccomp filter or \
-                 kernel lockdown forbids it"
+                 kernel lockdown forbids it, or, before Linux 5.11, the limit of locked memory \
+                 is too low (ulimit -l unlimited)"
                     .to_owned(),
             ),
-            Some(errno) => missing.push(format!(
+            Some(errno) if errno == "ENOSYS" => missing.push(format!(
                 "bpf() fails with {errno}: this kernel has no BPF system call (CONFIG_BPF_SYSCALL)"
             )),
+            Some(errno) => missing.push(format!("bpf() makes no map: {errno}")),
         }
         if !self.btf {
             missing.push(
@@ -248,6 +250,8 @@ mod tests {
         assert!(kernel.missing()[0].contains("seccomp"));
         kernel.refused = Some("ENOSYS".to_owned());
         assert!(kernel.missing()[0].contains("CONFIG_BPF_SYSCALL"));
+        kernel.refused = Some("ENOMEM".to_owned());
+        assert_eq!(kernel.missing(), ["bpf() makes no map: ENOMEM"]);
         kernel.refused = None;
         assert!(kernel.usable() && kernel.missing().is_empty());
     }

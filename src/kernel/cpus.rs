@@ -3,23 +3,48 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-/// The CPUs that this machine may ever have (`/sys/devices/system/cpu/possible`):
-/// user space reads and writes that many values of a per-CPU map at once. 0 where the
-/// kernel doesn't say.
+use super::sys::cpu_count::possible_cpus;
+
+/// The CPUs that this machine may ever have (`/sys/devices/system/cpu/possible`, and in a
+/// container without it what a map has): user space reads and writes that many values of a
+/// per-CPU map at once. 0 where the kernel doesn't say.
 pub(super) fn possible() -> u32 {
     static CPUS: OnceLock<u32> = OnceLock::new();
     *CPUS.get_or_init(|| {
         let list = std::fs::read_to_string("/sys/devices/system/cpu/possible");
-        list.ok().and_then(|list| count(&list)).unwrap_or(0)
+        let listed = list.ok().and_then(|list| count(&list));
+        listed.unwrap_or_else(|| possible_cpus().unwrap_or(0))
     })
 }
 
-/// The CPUs that run now (`/sys/devices/system/cpu/online`), by number; only the first
-/// where the kernel doesn't say.
+/// The CPUs that run now (`/sys/devices/system/cpu/online`, or `/proc/stat`), by number;
+/// only the first where the kernel doesn't say.
 pub(super) fn online() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online");
     let ranges = list.ok().and_then(|list| ranges(&list));
-    ranges.map_or_else(|| vec![0], |ranges| ranges.into_iter().flatten().collect())
+    ranges.map_or_else(
+        || {
+            let statistics = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+            match in_statistics(&statistics) {
+                cpus if cpus.is_empty() => vec![0],
+                cpus => cpus,
+            }
+        },
+        |ranges| ranges.into_iter().flatten().collect(),
+    )
+}
+
+/// The CPUs of `/proc/stat`, which has a line for each that runs: `cpu0 3357 0 4313 …`.
+fn in_statistics(statistics: &str) -> Vec<u32> {
+    let lines = statistics.lines();
+    let names = lines.filter_map(|line| line.split_whitespace().next()?.strip_prefix("cpu"));
+    names.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// One that runs now, for an event that belongs to some CPU but is about all. The first one
+/// can be away: on arm64 and in machines that are resumed, CPU 0 may leave, too.
+pub(super) fn first_online() -> u32 {
+    online().first().copied().unwrap_or(0)
 }
 
 /// How many CPUs are in a list, those of all ranges together, as the kernel's
@@ -52,6 +77,15 @@ mod tests {
         assert_eq!(count("3-1"), None);
         assert_eq!(count(""), None);
         assert_eq!(ranges("0-1,4"), Some(vec![0..=1, 4..=4]));
-        assert!(!online().is_empty());
+        assert!(online().contains(&first_online()));
+    }
+
+    #[test]
+    fn statistics_have_a_line_for_each_that_runs() {
+        let text = "cpu  33 0 43\ncpu0 17 0 21\ncpu3 16 0 22\nintr 1 2\n";
+        assert_eq!(in_statistics(text), [0, 3]);
+        let here = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        // One may come or go meanwhile, where somebody switches them.
+        assert!(here.is_empty() || in_statistics(&here).len().abs_diff(online().len()) <= 1);
     }
 }

@@ -79,7 +79,7 @@ impl fmt::Display for Command {
 
 /// A command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{command} of {object}: {errno}{}", Hint(*errno, log))]
+#[error("{command} of {object}: {errno}{}", Hint(*command, *errno, log))]
 pub struct KernelError {
     /// The command.
     pub command: Command,
@@ -100,20 +100,40 @@ impl KernelError {
             log: String::new(),
         }
     }
+
+    /// Whether it is the rights that are missing, and not something wrong that was asked
+    /// for: the exit code is 3 then.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self.errno, Errno::EPERM | Errno::EACCES)
+    }
 }
 
 /// The last line of the log; without one, what usually helps.
-struct Hint<'a>(Errno, &'a str);
+struct Hint<'a>(Command, Errno, &'a str);
 
 impl fmt::Display for Hint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.1.lines().next_back(), self.0) {
-            (Some(line), _) => write!(f, ": {line}"),
-            (None, Errno::EPERM) => f.write_str(
-                "; it takes root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down",
-            ),
-            _ => Ok(()),
+        if let Some(line) = self.2.lines().next_back() {
+            return write!(f, ": {line}");
         }
+        f.write_str(match (self.0, self.1) {
+            (Command::Mmap, Errno::EPERM) => {
+                "; without CAP_IPC_LOCK there is no more memory for it than \
+                 /proc/sys/kernel/perf_event_mlock_kb says: ask for fewer pages"
+            }
+            (_, Errno::EPERM) => {
+                "; it takes root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
+            }
+            (Command::PerfEventOpen, Errno::EACCES) => {
+                "; it takes root, or CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid)"
+            }
+            (Command::PerfEventOpen, Errno::ENOENT | Errno::EOPNOTSUPP) => {
+                "; this machine has no such event"
+            }
+            (_, Errno::EMFILE) => "; this process may open no more files (ulimit -n)",
+            _ => "",
+        })
     }
 }
 
@@ -165,6 +185,13 @@ impl NoVerdict {
         };
         Self { kind, error }
     }
+
+    /// Whether rights, memory or a feature are missing, and not a map declared as no kernel
+    /// makes it: the exit code is 3 then.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        !matches!(self.kind, NoVerdictKind::Map)
+    }
 }
 
 #[cfg(test)]
@@ -179,11 +206,25 @@ mod tests {
             "BPF_PROG_LOAD of program p: EPERM (Operation not permitted); it takes root, or \
              CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
         );
+        let mut perf = KernelError::new(Command::PerfEventOpen, "event 7", Errno::EACCES);
+        assert!(perf.to_string().contains("CAP_PERFMON"), "{perf}");
+        assert!(perf.is_unavailable());
+        perf.command = Command::Mmap;
+        perf.errno = Errno::EPERM;
+        assert!(perf.to_string().ends_with("fewer pages"), "{perf}");
+        perf.errno = Errno::EINVAL;
+        assert_eq!(
+            perf.to_string(),
+            "mmap of event 7: EINVAL (Invalid argument)"
+        );
+        assert!(!perf.is_unavailable());
         error.errno = Errno::EACCES;
         error.log = "0: (95) exit\nR0 !read_ok\n".to_owned();
         assert!(error.to_string().ends_with("denied): R0 !read_ok"));
         let none = NoVerdict::of(error.clone(), NoVerdictKind::Feature);
         assert_eq!(none.kind, NoVerdictKind::Feature);
+        assert!(none.is_unavailable());
+        assert!(!NoVerdict::of(error.clone(), NoVerdictKind::Map).is_unavailable());
         error.errno = Errno::ENOMEM;
         assert_eq!(
             NoVerdict::of(error, NoVerdictKind::Map).kind.name(),

@@ -89,9 +89,10 @@ impl RunError {
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
-            Self::NoVerdict(_) => true,
+            Self::NoVerdict(none) => none.is_unavailable(),
             Self::Attach(error) => error.is_unavailable(),
-            Self::Rejected { .. } | Self::Kernel(_) => false,
+            Self::Kernel(error) => error.is_unavailable(),
+            Self::Rejected { .. } => false,
         }
     }
 }

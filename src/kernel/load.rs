@@ -21,9 +21,6 @@ use crate::verifier::{LogLevel, Verdict};
 const LOG_FIRST: usize = 1 << 16;
 const LOG_MOST: usize = (u32::MAX >> 2) as usize;
 
-/// How often a load that a signal interrupted is made anew, as libbpf does.
-const ATTEMPTS: usize = 5;
-
 /// How a program is loaded.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
@@ -127,12 +124,10 @@ pub fn load(
 /// Loads with a buffer that holds the whole log.
 fn load_logged(request: &ProgRequest<'_>) -> (Result<ProgFd, Errno>, String) {
     let mut size = LOG_FIRST;
-    let mut attempts = ATTEMPTS;
     loop {
         let mut log = vec![0; size];
         let (result, needed) = ProgFd::load(request, &mut log);
         match result {
-            Err(Errno::EAGAIN) if attempts > 0 => attempts -= 1,
             // The verdict is known, but not the log that belongs to it. Kernels before
             // 6.4 don't tell how much is needed.
             Err(Errno::ENOSPC) if size < LOG_MOST => {

@@ -29,6 +29,17 @@ impl Uname {
             machine: std::env::consts::ARCH.to_owned(),
         }
     }
+
+    /// Whether it is older than a release (`(5, 15)`). One that tells no numbers is not.
+    #[must_use]
+    pub fn is_before(&self, release: (u32, u32)) -> bool {
+        let mut numbers = self.release.split(|c: char| !c.is_ascii_digit());
+        let mut number = || numbers.next().and_then(|digits| digits.parse().ok());
+        match (number(), number()) {
+            (Some(major), Some(minor)) => (major, minor) < release,
+            _ => false,
+        }
+    }
 }
 
 /// A moment on three of the kernel's clocks, in nanoseconds.
@@ -72,6 +83,14 @@ mod tests {
             uname.release.contains('.') && !uname.machine.is_empty(),
             "{uname:?}"
         );
+        assert!(!uname.is_before((2, 6)) && uname.is_before((u32::MAX, 0)));
+        let of = |release: &str| Uname {
+            release: release.to_owned(),
+            ..uname.clone()
+        };
+        assert!(of("5.4.0-150-generic").is_before((5, 15)));
+        assert!(!of("5.15.1").is_before((5, 15)) && !of("6.1").is_before((5, 15)));
+        assert!(!of("").is_before((5, 15)) && !of("five.4").is_before((5, 15)));
         let (one, two) = (Clocks::now(), Clocks::now());
         assert!(one.monotonic <= two.monotonic && one.boottime >= one.monotonic);
         assert!(one.realtime > one.boottime);

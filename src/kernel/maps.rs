@@ -11,6 +11,7 @@ use super::loaded_program::LoadedProgram;
 use super::log::text;
 use super::sys::{BtfFd, MapFd, MapRequest, NAME_LEN};
 use super::usdt_specs::{self, UsdtSpecs};
+use super::walk::walk;
 use crate::btf::Btf;
 use crate::program::{Initial, MapDef, kernel_name};
 use crate::spec::MapType;
@@ -133,7 +134,8 @@ impl LoadedMaps {
         }
     }
 
-    /// The keys that a map has now.
+    /// The keys that a map has now, each once; one that programs add or delete meanwhile
+    /// may be among them or not.
     ///
     /// # Errors
     /// A map that isn't there or has no keys to go through.
@@ -141,13 +143,16 @@ impl LoadedMaps {
         let command = Command::MapGetNextKey;
         let (fd, name) = self.get(map, command)?;
         let mut keys: Vec<Vec<u8>> = Vec::new();
-        loop {
-            match fd.next_key(keys.last().map(Vec::as_slice)) {
-                Ok(key) => keys.push(key),
-                Err(Errno::ENOENT) => return Ok(keys),
-                Err(errno) => return Err(failed(command, name, errno)),
-            }
-        }
+        let walked = walk(
+            fd.max_entries(),
+            |key| fd.next_key(key),
+            |key| {
+                keys.push(key.to_vec());
+                Ok(())
+            },
+        );
+        walked.map_err(|errno| failed(command, name, errno))?;
+        Ok(keys)
     }
 
     /// A map, for operations one by one; none where it was not made.

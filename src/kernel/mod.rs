@@ -23,8 +23,8 @@
 //! ```
 //!
 //! System calls are made in one folder, `sys`. Everything that the kernel holds for
-//! us is closed when its value is dropped; nothing is pinned or attached. Programs and
-//! BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
+//! us is closed when its value is dropped; nothing is pinned, and what is attached
+//! ([`attach`]) is detached then. Programs and BTF are taken to be little-endian, as on x86-64, arm64 and RISC-V.
 
 pub mod attach;
 mod availability;
@@ -47,6 +47,7 @@ mod test_run;
 pub mod tracefs;
 pub mod tracepoints;
 mod usdt_specs;
+mod walk;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};

@@ -2,12 +2,12 @@
 
 use super::error::{Command, KernelError};
 use super::loaded_program::LoadedProgram;
-use super::sys::RunRequest;
+use super::sys::{RunRequest, page_size};
 use crate::spec::{ProgType, TestRunFlags};
 
-/// Bytes that a program may add to a packet, beyond what it was given: helpers make
-/// packets of up to four pages.
-const ROOM: usize = 4 * 4096;
+/// Pages that a program may add to a packet, beyond what it was given: helpers make
+/// packets of up to four.
+const ROOM: usize = 4;
 
 /// What a program is run on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,7 +71,7 @@ impl LoadedProgram {
         let shows = !in_place && self.prog_type() != ProgType::RawTracepoint;
         let mut data_out = match run.data.len() {
             0 => Vec::new(),
-            len => vec![0; len + ROOM],
+            len => vec![0; len + ROOM * page_size()],
         };
         let mut context = run.context.clone();
         let mut ctx_out = if shows {

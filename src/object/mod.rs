@@ -22,6 +22,7 @@ mod fuzz;
 mod globals;
 mod image;
 mod kconfig;
+mod kernel_types;
 mod link;
 mod map_mut;
 mod maps_btf;

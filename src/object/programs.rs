@@ -69,6 +69,13 @@ impl Object {
         Prepared::new(self).program(self, entry)
     }
 
+    /// Every program, whether it is to be loaded or not.
+    pub(super) fn every_program(&self) -> impl Iterator<Item = Result<Program>> + use<'_> {
+        let mut prepared = Prepared::new(self);
+        let entries = self.entries.iter();
+        entries.map(move |entry| prepared.program(self, entry))
+    }
+
     /// Whether a program is loaded with the object. One that `struct_ops` tables
     /// refer to follows them.
     fn loads(&self, entry: &Entry) -> bool {

@@ -61,6 +61,7 @@ errnos! {
     EEXIST = 17, "File exists";
     ENODEV = 19, "No such device";
     EINVAL = 22, "Invalid argument";
+    EMFILE = 24, "Too many open files";
     EFBIG = 27, "File too large";
     ENOSPC = 28, "No space left on device";
     ESPIPE = 29, "Illegal seek";

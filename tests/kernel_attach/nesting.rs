@@ -12,7 +12,7 @@ use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
 use bpflab::util::MapId;
 
-use super::rig::{attached, fire, is_there, loaded, point, program};
+use super::rig::{attached, counting, fire, is_there, loaded, point, program};
 
 /// Prints once, which hits `bpf_trace_printk`.
 const PRINT: &str = "
@@ -35,17 +35,6 @@ const PRINT_AGAIN: &str = "
     r4 = 0
     call bpf_trace_vprintk
     r0 = 1";
-
-/// Counts in the first map.
-const COUNT: &str = "
-    *(u32 *)(r10 - 12) = 0
-    r2 = r10
-    r2 += -12
-    r1 = map[idx:0]
-    call bpf_map_lookup_elem
-    if r0 == 0 goto others
-    r1 = 1
-    lock *(u64 *)(r0 + 0) += r1";
 
 /// A place, as the section says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +134,7 @@ impl Case {
     fn in_the_kernel(&self) -> (u64, u64) {
         // Runs are counted in a map, since statistics count those in all threads.
         let counts = MapDef::new("count", MapType::Array, 4, 8, 1);
-        let [outer, inner] = self.programs(&[counts], COUNT);
+        let [outer, inner] = self.programs(&[counts], &counting(""));
         let maps = LoadedMaps::create(&inner.maps, None).unwrap();
         let [_outer, inner] = [outer, inner].map(|program| {
             let mut point = AttachPoint::of(&program).unwrap();

@@ -12,7 +12,7 @@ use bpflab::program::{MapDef, Program};
 use bpflab::spec::{AttachType, MapType, ProgType};
 use bpflab::util::{Errno, MapId};
 
-use super::rig::{attached, fire, is_there, loaded, point, program, returning};
+use super::rig::{attached, counting, fire, is_there, loaded, point, program, returning};
 
 const SEEN: MapId = MapId(0);
 
@@ -22,20 +22,12 @@ fn seen() -> [MapDef; 1] {
 }
 
 /// Puts r7, r8 and r9 there, and counts.
-const REMEMBER: &str = "
-    *(u32 *)(r10 - 4) = 0
-    r2 = r10
-    r2 += -4
-    r1 = map[idx:0]
-    call bpf_map_lookup_elem
-    if r0 == 0 goto none
-    *(u64 *)(r0 + 8) = r7
-    *(u64 *)(r0 + 16) = r8
-    *(u64 *)(r0 + 24) = r9
-    r1 = 1
-    lock *(u64 *)(r0 + 0) += r1
-none:
-    r0 = 1";
+fn remember() -> String {
+    let put = "*(u64 *)(r0 + 8) = r7
+         *(u64 *)(r0 + 16) = r8
+         *(u64 *)(r0 + 24) = r9";
+    format!("{}\nr0 = 1", counting(put))
+}
 
 fn words(maps: &LoadedMaps) -> [u64; 4] {
     let value = maps.lookup(SEEN, &[0; 4]).unwrap().unwrap();
@@ -70,7 +62,7 @@ fn raw_tracepoints_have_the_arguments() {
     if !is_there() {
         return;
     }
-    let body = format!("{ARGUMENTS}\n{REMEMBER}");
+    let body = format!("{ARGUMENTS}\n{}", remember());
     let raw = Program::clone(&program("raw", ProgType::RawTracepoint, &seen(), &body));
     let mut typed = raw.clone();
     typed.prog_type = ProgType::Tracing;
@@ -116,7 +108,8 @@ fn a_program_reads_its_cookie() {
          r7 = r0
          r8 = 0
          r9 = 0
-         {REMEMBER}"
+         {}",
+        remember()
     );
     let program = program("cookie", ProgType::Tracepoint, &seen(), &body);
     let maps = LoadedMaps::create(&program.maps, None).unwrap();
@@ -140,13 +133,14 @@ fn a_clock_is_sampled() {
         "r7 = *(u64 *)(r6 + {})
          r8 = 0
          r9 = 0
-         {REMEMBER}",
+         {}",
         // sample_period stands behind the registers.
         if cfg!(target_arch = "x86_64") {
             168
         } else {
             272
-        }
+        },
+        remember()
     );
     let program = program("sampler", ProgType::PerfEvent, &seen(), &body);
     let point = AttachPoint::of(&program).unwrap();
@@ -193,8 +187,18 @@ fn hardware_counters_are_there_or_not_available() {
             );
         }
     }
-    let zero = attached(&program, &point.with_period(0)).unwrap_err();
-    assert!(matches!(zero, AttachError::Option { .. }), "{zero}");
+    let clock = point.with_source(EventSource::Software(Software::CpuClock));
+    for (wrong, why) in [
+        (clock.clone().with_period(0), "takes no samples"),
+        (
+            clock.clone().with_frequency(u64::MAX >> 1),
+            "perf_event_max_sample_rate",
+        ),
+    ] {
+        let error = attached(&program, &wrong).unwrap_err();
+        assert!(matches!(error, AttachError::Option { .. }), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }
 
 /// What this kernel lacks is told with the reason, before the load and by it.
@@ -243,6 +247,7 @@ fn what_is_not_there_is_said() {
         traced.section = format!("{section}/{name}");
         traced.attach_target = Some(name.to_owned());
         let Some(function) = btf.find(name, Kind::Func) else {
+            eprintln!("skipped: this kernel has no {name}");
             continue;
         };
         traced.attach_btf_id = Some(function.id());

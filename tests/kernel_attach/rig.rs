@@ -74,6 +74,22 @@ pub fn program(name: &str, prog_type: ProgType, maps: &[MapDef], body: &str) -> 
     Arc::new(program)
 }
 
+/// Counts in the first word of the first map's only element, behind `more`, to which r0 is
+/// the element's address. It goes to the label `others` where there is none.
+pub fn counting(more: &str) -> String {
+    format!(
+        "*(u32 *)(r10 - 4) = 0
+         r2 = r10
+         r2 += -4
+         r1 = map[idx:0]
+         call bpf_map_lookup_elem
+         if r0 == 0 goto others
+         {more}
+         r1 = 1
+         lock *(u64 *)(r0 + 0) += r1"
+    )
+}
+
 /// A program that returns a number.
 pub fn returning(number: i32) -> Arc<Program> {
     let body = format!("r0 = {number}");

@@ -12,7 +12,7 @@ use bpflab::spec::{AttachType, MapType, ProgType};
 use bpflab::util::MapId;
 use bpflab::{Object, Vm};
 
-use super::rig::{fire, is_there, loaded, program};
+use super::rig::{counting, fire, is_there, loaded, program};
 
 /// A program of these tests, which is compiled for them.
 struct Server(PathBuf);
@@ -169,16 +169,9 @@ fn markers_here_and_there() {
 fn keeping(name: &str, register: u32) -> Arc<Program> {
     let body = format!(
         "r7 = *(u64 *)(r6 + {register})
-         *(u32 *)(r10 - 4) = 0
-         r2 = r10
-         r2 += -4
-         r1 = map[idx:0]
-         call bpf_map_lookup_elem
-         if r0 == 0 goto others
-         *(u64 *)(r0 + 8) = r7
-         r1 = 1
-         lock *(u64 *)(r0 + 0) += r1
-         r0 = 0"
+         {}
+         r0 = 0",
+        counting("*(u64 *)(r0 + 8) = r7")
     );
     let seen = MapDef::new("seen", MapType::Array, 4, 16, 1);
     program(name, ProgType::Kprobe, &[seen], &body)
@@ -221,33 +214,20 @@ fn functions_are_named_by_a_pattern() {
     };
     // Of all processes: the server is not this thread.
     let seen = MapDef::new("seen", MapType::Array, 4, 16, 1);
-    let mut counting = Program::new("counts", ProgType::Kprobe, Vec::new());
-    counting.license = "GPL".to_owned();
-    counting.expected_attach_type = Some(AttachType::TraceUprobeMulti);
-    counting.section = format!("uprobe.multi/{}:handle_*", server.0.display());
-    counting.attach_target = counting
-        .section
-        .split_once('/')
-        .map(|(_, at)| at.to_owned());
-    counting.maps = [seen].into();
-    let text = "*(u32 *)(r10 - 4) = 0
-         r2 = r10
-         r2 += -4
-         r1 = map[idx:0]
-         call bpf_map_lookup_elem
-         if r0 == 0 goto none
-         r1 = 1
-         lock *(u64 *)(r0 + 0) += r1
-         none:
-         r0 = 0
-         exit";
-    let insns = bpflab::isa::assemble_with(text, &counting);
-    counting.insns = insns.unwrap().slots;
-    let maps = LoadedMaps::create(&counting.maps, None).unwrap();
-    let point = AttachPoint::of(&counting).unwrap();
+    let mut counts = Program::new("counts", ProgType::Kprobe, Vec::new());
+    counts.license = "GPL".to_owned();
+    counts.expected_attach_type = Some(AttachType::TraceUprobeMulti);
+    counts.section = format!("uprobe.multi/{}:handle_*", server.0.display());
+    counts.attach_target = counts.section.split_once('/').map(|(_, at)| at.to_owned());
+    counts.maps = [seen].into();
+    let text = format!("{}\nothers:\nr0 = 0\nexit", counting(""));
+    let insns = bpflab::isa::assemble_with(&text, &counts);
+    counts.insns = insns.unwrap().slots;
+    let maps = LoadedMaps::create(&counts.maps, None).unwrap();
+    let point = AttachPoint::of(&counts).unwrap();
     assert!(matches!(point.place(), Place::UserMulti { .. }));
-    let counting = loaded(&counting, &maps);
-    match attach(&counting, &point) {
+    let counts = loaded(&counts, &maps);
+    match attach(&counts, &point) {
         Ok(attachment) => {
             server.run(10);
             assert_eq!(kept(&maps).0, 30);
@@ -284,6 +264,8 @@ fn what_a_file_does_not_have_is_said() {
     let text = error(AttachPoint::uprobe(&script, "f"));
     std::fs::remove_file(&script).unwrap();
     assert!(text.contains("no program or library"), "{text}");
+    let all = AttachPoint::uprobe(path, "main").with_pid(0);
+    assert!(error(all).contains("no process has the number 0"));
     let gone = AttachPoint::uprobe(path, "main").with_pid(u32::MAX >> 2);
     match attach(&program, &gone).unwrap_err() {
         AttachError::Kernel(error) => assert!(error.to_string().contains("ESRCH"), "{error}"),

@@ -1,15 +1,14 @@
 //! A map here and a map of the same definition in the kernel.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bpflab::btf::Btf;
-use bpflab::kernel::{KernelMap, LoadedMaps};
+use bpflab::kernel::{KernelMap, LoadedMaps, possible_cpus};
 use bpflab::program::MapDef;
-use bpflab::spec::MapType;
 use bpflab::util::{Errno, MapId};
 use bpflab::vm::maps::{self, Map};
 
-use super::here;
+use super::judge;
 use super::side::Side;
 
 /// The two of them.
@@ -22,20 +21,7 @@ pub struct Pair {
 
 /// Whether the kernel here is the one whose rules ours are, and how many CPUs it counts.
 pub fn cpus() -> Option<u32> {
-    static CPUS: OnceLock<Option<u32>> = OnceLock::new();
-    *CPUS.get_or_init(|| {
-        let kernel = here::kernel()?;
-        if !kernel.release.starts_with("6.18.") {
-            eprintln!(
-                "skipped: the rules are those of Linux 6.18, this is {}",
-                kernel.release
-            );
-            return None;
-        }
-        let def = MapDef::new("cpus", MapType::PercpuArray, 4, 8, 1);
-        let maps = LoadedMaps::create(&[def], None).unwrap();
-        u32::try_from(maps.map(MapId(0)).unwrap().value_size() / 8).ok()
-    })
+    judge::kernel().map(|_| possible_cpus())
 }
 
 impl Pair {

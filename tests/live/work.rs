@@ -40,6 +40,7 @@ fn does_what_it_is_told() {
     let count: u64 = count.parse().unwrap();
     match what.split_once(' ').unwrap_or((what, "")) {
         ("writes", _) => writes(count),
+        ("paced", rate) => paced(count, rate.parse().unwrap()),
         ("datagrams", port) => datagrams(count, port.parse().unwrap()),
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
@@ -64,6 +65,23 @@ fn writes(count: u64) {
     for number in 0..count {
         let len = 1usize << (number % 17);
         sink.write_all(&bytes[..len]).unwrap();
+    }
+}
+
+/// So many writes in a second, one after the other.
+fn paced(count: u64, rate: f64) {
+    use std::io::Write;
+    let mut sink = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .unwrap();
+    let start = Instant::now();
+    for number in 0..count {
+        let due = Duration::from_secs_f64(number as f64 / rate);
+        while start.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        sink.write_all(&[0]).unwrap();
     }
 }
 

@@ -139,6 +139,27 @@ fn bad_usage_is_told_and_leaves_no_file() {
 }
 
 #[test]
+fn programs_made_up_have_a_session_of_their_own() {
+    for other in [
+        &[WRITES][..],
+        &["--all"],
+        &["--pid", "1"],
+        &["--attach", "a=b/c"],
+        &["--frequency", "9"],
+        &["--btf", "own"],
+        &["-o", "file.rec"],
+        &["--", "echo"],
+    ] {
+        let mut bpflab = bpflab();
+        let output = bpflab.args(["compare", "--generated", "1"]).args(other);
+        let output = output.output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{other:?}: {text}");
+        assert!(text.contains("cannot be used with"), "{other:?}: {text}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_told() {
     if !is_there() {
         return;

@@ -93,6 +93,8 @@ pub struct Recorded {
 pub struct Fired {
     pub cpu: u32,
     pub sequence: u64,
+    pub depth: u16,
+    pub program: u32,
     pub process: u32,
     pub returned: u64,
     pub context: Vec<u8>,
@@ -112,6 +114,8 @@ impl Recorded {
                     Fired {
                         cpu: firing.cpu,
                         sequence: firing.sequence,
+                        depth: firing.depth,
+                        program: firing.program,
                         process: u32::try_from(firing.pid_tgid >> 32).unwrap(),
                         returned: firing.returned,
                         context: firing.context.to_vec(),
@@ -165,10 +169,12 @@ impl Recorded {
         u64::from_le_bytes(value)
     }
 
-    /// The third argument of the system call that a firing is about.
+    /// The third argument of the system call that a firing, or a sample, is about.
     pub fn sizes(&self) -> Vec<u64> {
-        let size = |fired: &Fired| u64::from_le_bytes(fired.context[32..40].try_into().unwrap());
-        self.firings.iter().map(size).collect()
+        let contexts = self.firings.iter().map(|fired| &fired.context);
+        let records = contexts.chain(self.samples.iter().map(|sample| &sample.2));
+        let sizes = records.map(|bytes| u64::from_le_bytes(bytes[32..40].try_into().unwrap()));
+        sizes.collect()
     }
 
     /// The firings that are missing, by CPU and number: each CPU counts them from 0.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bpflab::compare::live::{Live, LiveOptions, Summary};
+use bpflab::compare::live::{Live, LiveEvents, LiveOptions, Summary};
 use bpflab::compare::recording::{Ended, Filter, How, When};
 use bpflab::kernel::process::Stop;
 
@@ -125,37 +125,61 @@ fn everybodys_events_are_there_if_asked_for() {
     assert_eq!(recorded.gaps(), []);
 }
 
+/// While a process runs that has a child already, and that makes more: writes of 64 bytes,
+/// for ten seconds at most.
+fn while_a_family_writes(record: impl FnOnce(&LiveOptions)) {
+    let rounds = "for round in $(seq 500)";
+    let line = format!("sh -c '{rounds}; do {}; sleep 0.02; done' &", dd(3, 64));
+    let mut running = script(&line).process_group(0).spawn().unwrap();
+    // Its child is there when it has begun to write.
+    thread::sleep(Duration::from_millis(100));
+    record(&LiveOptions {
+        pid: Some(running.id()),
+        duration: Some(Duration::from_millis(500)),
+        stop: Some(Stop::new().unwrap()),
+        ..LiveOptions::default()
+    });
+    let group = format!("-{}", running.id());
+    let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
+    assert!(killed.unwrap().success());
+    running.wait().unwrap();
+}
+
 #[test]
 fn a_process_that_runs_already_is_recorded_with_its_children() {
     if !is_there() {
         return;
     }
-    // Its child is there before, and makes more; for ten seconds at most.
-    let rounds = "for round in $(seq 500)";
-    let line = format!("sh -c '{rounds}; do {}; sleep 0.02; done' &", dd(3, 64));
-    let mut running = script(&line).process_group(0).spawn().unwrap();
-    let stop = Stop::new().unwrap();
-    let options = LiveOptions {
-        pid: Some(running.id()),
-        duration: Some(Duration::from_millis(500)),
-        stop: Some(stop),
-        ..LiveOptions::default()
-    };
-    let object = bpflab::Object::open(WRITES).unwrap();
-    let mut live = Live::start(&object, &options).unwrap();
-    let mut file = Vec::new();
-    let summary = live.watch(&mut file).unwrap();
-    let group = format!("-{}", running.id());
-    let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
-    assert!(killed.unwrap().success());
-    running.wait().unwrap();
-    let recorded = Recorded::read(&file);
-    assert_eq!(summary.ended, Ended::Duration);
-    let sizes = recorded.sizes();
-    assert!(
-        sizes.len() > 3 && sizes.iter().all(|size| *size == 64),
-        "{sizes:?}"
-    );
+    while_a_family_writes(|options| {
+        let object = bpflab::Object::open(WRITES).unwrap();
+        let mut live = Live::start(&object, options).unwrap();
+        let mut file = Vec::new();
+        let summary = live.watch(&mut file).unwrap();
+        assert_eq!(summary.ended, Ended::Duration);
+        let sizes = Recorded::read(&file).sizes();
+        assert!(
+            sizes.len() > 3 && sizes.iter().all(|size| *size == 64),
+            "{sizes:?}"
+        );
+    });
+}
+
+#[test]
+fn samples_of_a_process_that_runs_already_are_its_childrens_too() {
+    if !is_there() {
+        return;
+    }
+    while_a_family_writes(|options| {
+        let mut live = LiveEvents::start(&["syscalls/sys_enter_write"], options).unwrap();
+        let mut file = Vec::new();
+        let summary = live.watch(&mut file).unwrap();
+        assert_eq!((summary.ended, summary.lost()), (Ended::Duration, 0));
+        let sizes = Recorded::read(&file).sizes();
+        assert!(
+            sizes.len() > 3 && sizes.iter().all(|size| *size == 64),
+            "{sizes:?}"
+        );
+    });
 }
 
 #[test]

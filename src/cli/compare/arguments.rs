@@ -1,13 +1,11 @@
 //! The arguments of `bpflab compare`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
 use crate::cli::input::KernelArguments;
-use crate::cli::record::{bytes, seconds, target};
+use crate::cli::live::LiveArguments;
 use crate::cli::run::Engine;
 use crate::harness::EngineKind;
 
@@ -26,46 +24,30 @@ Examples:
   sudo bpflab compare --generated 10000                 programs made up instead of an object")]
 pub(in crate::cli) struct Arguments {
     /// Object file
-    #[arg(
-        value_name = "OBJ",
-        required_unless_present = "generated",
-        conflicts_with = "generated"
-    )]
+    #[arg(value_name = "OBJ", required_unless_present = "generated")]
     pub(super) object: Option<PathBuf>,
     /// Programs to attach, by the names of their C functions [default: those that are
     /// loaded with the object]
     #[arg(value_name = "PROGRAM")]
     pub(super) programs: Vec<String>,
     #[command(flatten)]
+    pub(super) live: LiveArguments,
+    #[command(flatten)]
     pub(super) kernel: KernelArguments,
     /// Engine to replay on (repeatable) [default: all]
     #[arg(long, value_enum)]
     pub(super) engine: Vec<Engine>,
     /// Keep the recording in a file, for `bpflab replay`
-    #[arg(long, short, value_name = "FILE", conflicts_with = "generated")]
+    #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Let programs act for every process, not only for the command and its children
-    #[arg(long, conflicts_with = "generated")]
-    pub(super) all: bool,
-    /// End after so many seconds, whatever the command does
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "generated")]
-    pub(super) duration: Option<Duration>,
-    /// Act for a process that runs already, and its children, instead of a command
-    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "all", "generated"])]
-    pub(super) pid: Option<u32>,
-    /// Memory between kernel and recorder: a power of two, in bytes or with K, M or G
-    /// [default: 64M, or a 32nd of the free memory]
-    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "generated")]
-    pub(super) buffer: Option<u32>,
-    /// How often programs of type perf_event run, in times a second [default: 99]
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) frequency: Option<u64>,
-    /// Attach a program elsewhere than its section says: what would follow the prefix there
-    /// (--attach count=syscalls/sys_enter_read, --attach probe=/bin/server:handle)
-    #[arg(long, value_name = "PROGRAM=TARGET", value_parser = target)]
-    pub(super) attach: Vec<(String, String)>,
     /// Compare on N tracepoint programs made up, which bpflab fires itself
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    // Flattened arguments are a group that has the name of their struct.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with_all = ["object", "output", "LiveArguments", "KernelArguments"]
+    )]
     pub(super) generated: Option<u64>,
     /// Seed of the first program made up; each has the next one
     #[arg(long, value_name = "N", default_value_t = 1, requires = "generated")]
@@ -76,9 +58,6 @@ pub(in crate::cli) struct Arguments {
     /// How often each program made up is fired
     #[arg(long, value_name = "N", default_value_t = 16, requires = "generated")]
     pub(super) firings: usize,
-    /// Command to run, and its arguments
-    #[arg(value_name = "COMMAND", last = true, conflicts_with = "generated")]
-    pub(super) command: Vec<OsString>,
 }
 
 impl Arguments {

@@ -28,8 +28,9 @@ Examples:
   bpflab kernel tracepoints 'block:*' --json | jq -r '.tracepoint, .fields[].name'")]
 pub(super) struct Arguments {
     /// Names, in which * stands for anything and ? for a character: softirq_*, irq:*,
-    /// irq/softirq_entry; a program's section works, too [default: all]
-    #[arg(value_name = "PATTERN")]
+    /// irq/softirq_entry; a program's section works, too, and so do probes as bpftrace and
+    /// SystemTap write them [default: all]
+    #[arg(value_name = "PATTERN", value_delimiter = ',')]
     patterns: Vec<String>,
     /// Show everything: fields, numbers, and the sections of programs that attach
     #[arg(long, short)]
@@ -41,9 +42,6 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
 }
-
-/// How many similar names are told where nothing fits.
-const SIMILAR: usize = 3;
 
 impl Arguments {
     fn catalogue(&self) -> Result<Catalogue, Failure> {
@@ -91,8 +89,8 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         {
             continue;
         }
-        let similar = catalogue.similar(pattern, SIMILAR).join(", ");
-        let text = format!("no tracepoint fits '{text}'; similar are {similar}");
+        let hint = catalogue.hint(pattern).map(|hint| format!("; {hint}"));
+        let text = format!("no tracepoint fits '{text}'{}", hint.unwrap_or_default());
         exit = exit.max(printer.failure(Failure::with(Exit::No, text))?);
     }
     Ok(exit)

@@ -13,6 +13,7 @@ use super::options::LiveOptions;
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{EventSummary, Summary};
+use super::tree::with_children;
 use crate::compare::recording::{Cause, Header, Loss, RecordedEvent, Sample, WriteError, Writer};
 use crate::kernel::perf::{EventSource, PerfSamples, SampleOptions};
 use crate::kernel::possible_cpus;
@@ -80,7 +81,8 @@ impl LiveEvents {
     }
 
     /// Records without a command: as [`Live::watch`](super::Live::watch). Of a process
-    /// that runs already it is the threads that it has and all that they make from now on.
+    /// that runs already it is the threads that it and its children have, and all that
+    /// they make from now on.
     ///
     /// # Errors
     /// As there.
@@ -145,10 +147,17 @@ impl Subject for LiveEvents {
         child: Option<u32>,
         header: &mut Header,
     ) -> Result<Begun<Samples>, LiveError> {
-        let process = child.or(self.options.pid).filter(|_| !self.options.all);
+        let processes = match (child, self.options.pid) {
+            _ if self.options.all => Vec::new(),
+            (Some(child), _) => vec![child],
+            // What is born from now on inherits the events of its parent; what is born in
+            // this very moment may be missed.
+            (None, Some(pid)) => with_children(pid),
+            (None, None) => Vec::new(),
+        };
         let options = SampleOptions {
-            process,
-            inherit: process.is_some(),
+            inherit: !processes.is_empty(),
+            processes,
             pages: self.room / PAGE_SIZE as usize,
             ..SampleOptions::default()
         };

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::error::LiveError;
+use super::tree::with_children;
 use crate::btf::{Btf, Kind};
 use crate::isa::assemble_with;
 use crate::kernel::attach::{AttachPoint, Attachment, attach};
@@ -204,14 +205,13 @@ impl Follow {
                     .to_owned(),
             ));
         }
-        self.add(maps, root)?;
         // Children that are born meanwhile add themselves, if their parent is known: so
         // this is over when nobody new is found.
-        let mut known = FxHashSet::from_iter([root]);
+        let mut known = FxHashSet::default();
         loop {
             let before = known.len();
-            for (process, parent) in processes() {
-                if known.contains(&parent) && known.insert(process) {
+            for process in with_children(root) {
+                if known.insert(process) {
                     self.add(maps, process)?;
                 }
             }
@@ -274,19 +274,6 @@ fn places(text: &str, btf: &Btf) -> Result<String, LiveError> {
         text = text.replace(&format!("{{{name}}}"), &offset.to_string());
     }
     Ok(text)
-}
-
-/// All processes and their parents.
-fn processes() -> Vec<(u32, u32)> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parent = |pid: u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in parentheses, may hold anything; state and parent follow.
-        let (_, rest) = stat.rsplit_once(')')?;
-        rest.split_whitespace().nth(1)?.parse().ok()
-    };
-    pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
 }
 
 /// Loads a program that no verifier refuses.

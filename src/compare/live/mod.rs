@@ -7,7 +7,7 @@
 //! | `session` | from the beginning to the end: who does what when |
 //! | `object`, `programs` | a session about an object's programs: how each gets into the kernel |
 //! | `bare` | a session about tracepoints without programs |
-//! | `follow`, `filter` | whom it is about: the command's processes |
+//! | `follow`, `filter`, `tree` | whom it is about: the command's processes |
 //! | `consume`, `outputs` | emptying what the kernel fills |
 //! | `background` | a file that nobody has to wait for |
 //! | `snapshot`, `context` | maps, contexts |
@@ -30,6 +30,7 @@ mod programs;
 mod session;
 mod snapshot;
 mod summary;
+mod tree;
 
 pub use bare::LiveEvents;
 pub(in crate::compare) use consume::Drain;

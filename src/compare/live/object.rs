@@ -47,6 +47,8 @@ use crate::util::{Errno, MapId};
 pub struct Live {
     options: LiveOptions,
     file: String,
+    /// The kernel's types that the object was relocated by, as a file.
+    kernel_types: Option<Vec<u8>>,
     maps: Arc<LoadedMaps>,
     record: RecordMaps,
     /// How many of the maps are the object's own.
@@ -89,6 +91,7 @@ impl Live {
         Ok(Self {
             options: options.clone(),
             file: object.file().to_owned(),
+            kernel_types: object.kernel_types().map(|btf| btf.to_bytes()),
             maps: Arc::new(maps),
             own: own.len(),
             tree: Tree {
@@ -261,14 +264,16 @@ impl Subject for Live {
             .collect();
         let bytes = std::fs::read(&self.file).unwrap_or_default();
         header.object = Some(ObjectInfo::new(&self.file, &bytes));
-        let file = (Resource::OBJECT, bytes);
+        let mut resources = Vec::new();
+        if !bytes.is_empty() {
+            resources.push((Resource::OBJECT, bytes));
+        }
+        let types = self.kernel_types.clone();
+        resources.extend(types.map(|types| (Resource::KERNEL_BTF, types)));
         Ok(Begun {
             drain,
             before,
-            resources: [file]
-                .into_iter()
-                .filter(|(_, bytes)| !bytes.is_empty())
-                .collect(),
+            resources,
         })
     }
 

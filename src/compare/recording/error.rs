@@ -39,6 +39,8 @@ impl fmt::Display for CutOff {
     }
 }
 
+pub(super) type Result<T> = std::result::Result<T, RecordingError>;
+
 /// Why a recording, or the rest of one, can't be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -84,6 +86,10 @@ pub enum RecordingError {
         /// What the system says.
         error: io::Error,
     },
+}
+
+pub(super) const fn damaged(place: Place, problem: String) -> RecordingError {
+    RecordingError::Damaged { place, problem }
 }
 
 /// Why something can't be written to a recording.

@@ -348,7 +348,8 @@ pub struct Resource<'a> {
 impl Resource<'_> {
     /// The ELF object that the header names.
     pub const OBJECT: &'static [u8] = b"object";
-    /// The BTF of the kernel (`/sys/kernel/btf/vmlinux`).
+    /// BTF of the kernel's types (`/sys/kernel/btf/vmlinux`), as far as the object needs
+    /// them.
     pub const KERNEL_BTF: &'static [u8] = b"kernel-btf";
 }
 

@@ -9,7 +9,8 @@
 //! `docs/recording-format.md` has every byte of it.
 //!
 //! Neither side ever holds more than a few blocks in memory: a [`Writer`] appends to one
-//! for each kind, a [`Recording`] gives one [`Part`] after the other.
+//! for each kind, a [`Recording`] gives one [`Part`] after the other, of blocks that it reads
+//! when it is asked or [a little before](Recording::read_ahead).
 //!
 //! ```
 //! use bpflab::compare::recording::{Header, Part, Recording, Summary, Writer};
@@ -33,7 +34,9 @@
 //! # }
 //! ```
 
+mod ahead;
 mod block;
+mod blocks;
 mod checksum;
 mod end;
 mod error;

@@ -7,35 +7,40 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::block::{
-    BLOCK_HEAD, BlockHead, FILE_HEAD, Kind, MAGIC, PACKED, SKIPPABLE, Version, file_version,
-    same_sum,
-};
+use super::ahead::Ahead;
+use super::block::{Kind, Version};
+use super::blocks::{Block, Blocks, Found};
 use super::end::{End, Totals};
-use super::error::{CutOff, Place, RecordingError};
+use super::error::{CutOff, Place, RecordingError, Result, damaged};
 use super::header::Header;
 use super::item::{Loss, MapEntry, MapRead, Output, Resource, Sample};
 use super::items::{Item, Items};
-use super::packed::unpack;
 
-type Result<T, E = RecordingError> = std::result::Result<T, E>;
-
-/// A recording, block by block; never more than one is in memory.
+/// A recording, block by block; never more than one is in memory, or a few of one that is
+/// [read ahead](Self::read_ahead).
 ///
 /// All that [`next_part`](Self::next_part) gives is as it was written. Damage is an error,
 /// after which nothing follows; what was given before stays right.
 pub struct Recording<R: Read> {
-    from: R,
+    blocks: Origin<R>,
     /// Where the next block begins.
     next: Place,
     version: Version,
     header: Header,
-    stored: Vec<u8>,
+    /// What is in the block.
     plain: Vec<u8>,
     totals: Totals,
     skipped: u64,
     /// Whether nothing follows.
     over: bool,
+}
+
+/// Who reads the blocks.
+enum Origin<R: Read> {
+    /// Whoever asks for them.
+    Here(Blocks<R>),
+    /// Another thread, before somebody asks.
+    Ahead(Ahead),
 }
 
 /// A piece of a recording. The last one is [`End`](Self::End) or [`CutOff`](Self::CutOff).
@@ -87,33 +92,42 @@ impl<R: Read> Recording<R> {
     /// [`RecordingError`]: another kind of file, a format that is not known, damage, or a
     /// file that ends before its header does.
     pub fn new(from: R) -> Result<Self> {
-        let mut recording = Self {
-            from,
-            next: Place {
-                block: 0,
-                offset: 0,
-            },
-            version: Version::CURRENT,
-            header: Header::default(),
-            stored: Vec::new(),
-            plain: Vec::new(),
+        let mut blocks = Blocks::new(from)?;
+        let mut plain = Vec::new();
+        let header = match blocks.next(&mut plain)? {
+            Found::Block(block) if block.head.kind == Kind::Header.number() => {
+                json(&plain).map_err(|problem| damaged(block.place, problem))?
+            }
+            Found::Block(Block { place, head, .. }) => {
+                let problem = format!("the header expected, here is a block of kind {}", head.kind);
+                return Err(damaged(place, problem));
+            }
+            Found::CutOff(at) => return Err(RecordingError::NoHeader(at)),
+        };
+        Ok(Self {
+            version: blocks.version(),
+            next: blocks.at(),
+            blocks: Origin::Here(blocks),
+            header,
+            plain,
             totals: Totals::default(),
             skipped: 0,
             over: false,
+        })
+    }
+
+    /// The same recording, whose blocks another thread reads and unpacks from now on, a few
+    /// before they are asked for.
+    #[must_use]
+    pub fn read_ahead(self) -> Self
+    where
+        R: Send + 'static,
+    {
+        let blocks = match self.blocks {
+            Origin::Here(blocks) => Origin::Ahead(Ahead::new(blocks)),
+            ahead @ Origin::Ahead(_) => ahead,
         };
-        recording.version = recording.read_file_head()?;
-        let place = recording.next;
-        match recording.read_block()? {
-            Found::Block(head) if head.kind == Kind::Header.number() => {
-                recording.header = json(&recording.plain).map_err(|p| damaged(place, p))?;
-                Ok(recording)
-            }
-            Found::Block(head) => Err(damaged(
-                place,
-                format!("the header expected, here is a block of kind {}", head.kind),
-            )),
-            Found::CutOff(at) => Err(RecordingError::NoHeader(at)),
-        }
+        Self { blocks, ..self }
     }
 
     /// What the recording says of itself.
@@ -149,7 +163,11 @@ impl<R: Read> Recording<R> {
     /// How many bytes of memory it has for blocks.
     #[cfg(test)]
     pub(super) const fn held(&self) -> usize {
-        self.stored.capacity() + self.plain.capacity()
+        let here = match &self.blocks {
+            Origin::Here(blocks) => blocks.held(),
+            Origin::Ahead(_) => 0,
+        };
+        here + self.plain.capacity()
     }
 
     /// The next part; `None` after the last one and after an error.
@@ -160,148 +178,59 @@ impl<R: Read> Recording<R> {
         if std::mem::replace(&mut self.over, true) {
             return Ok(None);
         }
-        let (place, head, kind) = loop {
-            let place = self.next;
-            let head = match self.read_block()? {
-                Found::Block(head) => head,
+        let (block, kind) = loop {
+            let found = match &mut self.blocks {
+                Origin::Here(blocks) => blocks.next(&mut self.plain)?,
+                Origin::Ahead(ahead) => ahead.next(&mut self.plain)?,
+            };
+            let block = match found {
+                Found::Block(block) => block,
                 Found::CutOff(at) => return Ok(Some(Part::CutOff(at))),
             };
-            if let Some(kind) = Kind::from_number(head.kind) {
-                break (place, head, kind);
+            self.next = block.next;
+            if let Some(kind) = Kind::from_number(block.head.kind) {
+                break (block, kind);
             }
             self.skipped += 1;
         };
         if kind == Kind::End {
-            return self.read_end(place).map(|end| Some(Part::End(end)));
+            return self.read_end(&block).map(|end| Some(Part::End(end)));
         }
-        let part =
-            parse(kind, &self.plain, head.items).map_err(|problem| damaged(place, problem))?;
+        let part = parse(kind, &self.plain, block.head.items)
+            .map_err(|problem| damaged(block.place, problem))?;
         count(&mut self.totals, &part);
         self.over = false;
         Ok(Some(part))
     }
 
-    /// Reads the file's head.
-    fn read_file_head(&mut self) -> Result<Version> {
-        let place = self.next;
-        let mut head = [0; FILE_HEAD];
-        let len = self.fill(&mut head)?;
-        if !MAGIC.starts_with(&head[..len.min(MAGIC.len())]) || len == 0 {
-            return Err(RecordingError::NotARecording);
-        }
-        if len < FILE_HEAD {
-            let left = len as u64;
-            return Err(RecordingError::NoHeader(CutOff { place, left }));
-        }
-        self.next.offset = FILE_HEAD as u64;
-        let found = file_version(&head).map_err(|problem| damaged(place, problem))?;
-        let known = Version::CURRENT;
-        if found.major > known.major {
-            return Err(RecordingError::Newer { found, known });
-        }
-        if found.major == 0 {
-            return Err(damaged(place, "there is no format 0".to_owned()));
-        }
-        Ok(found)
-    }
-
-    /// Reads the next block into `plain`. One of an unknown kind that can be skipped is
-    /// not unpacked.
-    fn read_block(&mut self) -> Result<Found> {
-        let place = self.next;
-        let mut head = [0; BLOCK_HEAD];
-        let len = self.fill(&mut head)?;
-        if len < BLOCK_HEAD {
-            let left = len as u64;
-            return Ok(Found::CutOff(CutOff { place, left }));
-        }
-        let head = BlockHead::parse(&head).map_err(|problem| damaged(place, problem))?;
-        if head.number != place.block {
-            let problem = format!("number {} stands on it", head.number);
-            return Err(damaged(place, problem));
-        }
-        let unknown = |what| Err(RecordingError::Unknown { place, what });
-        if head.flags & !(PACKED | SKIPPABLE) != 0 {
-            return unknown(format!("flags {:#x}", head.flags));
-        }
-        let is_known = Kind::from_number(head.kind).is_some();
-        if !is_known && head.flags & SKIPPABLE == 0 {
-            return unknown(format!("kind {}", head.kind));
-        }
-
-        self.stored.clear();
-        // Room grows with what is there, not with what is promised.
-        let mut rest = (&mut self.from).take(head.stored.into());
-        rest.read_to_end(&mut self.stored)
-            .map_err(|error| RecordingError::Io { place, error })?;
-        if self.stored.len() < head.stored as usize {
-            let left = (BLOCK_HEAD + self.stored.len()) as u64;
-            return Ok(Found::CutOff(CutOff { place, left }));
-        }
-        same_sum("the block", head.sum, &self.stored).map_err(|problem| damaged(place, problem))?;
-        if !head.is_packed() {
-            std::mem::swap(&mut self.stored, &mut self.plain);
-        } else if is_known {
-            unpack(&self.stored, &mut self.plain, head.plain as usize)
-                .map_err(|problem| damaged(place, problem))?;
-        }
-        self.next.block += 1;
-        self.next.offset += BLOCK_HEAD as u64 + u64::from(head.stored);
-        Ok(Found::Block(head))
-    }
-
     /// Reads the end, which is in `plain`: it must say what was read, and be the end.
-    fn read_end(&mut self, place: Place) -> Result<End> {
-        let end: End = json(&self.plain).map_err(|problem| damaged(place, problem))?;
+    fn read_end(&self, block: &Block) -> Result<End> {
+        let end: End = json(&self.plain).map_err(|problem| damaged(block.place, problem))?;
         if end.totals != self.totals {
             let problem = format!(
                 "the end counts {:?}, the blocks hold {:?}",
                 end.totals, self.totals
             );
-            return Err(damaged(place, problem));
+            return Err(damaged(block.place, problem));
         }
-        if self.fill(&mut [0])? != 0 {
+        if block.is_followed {
             let problem = "bytes follow behind the end".to_owned();
-            return Err(damaged(self.next, problem));
+            return Err(damaged(block.next, problem));
         }
         Ok(end)
     }
-
-    /// Reads as many bytes as there are, up to those of `to`.
-    fn fill(&mut self, to: &mut [u8]) -> Result<usize> {
-        let mut len = 0;
-        while let Some(rest) = to.get_mut(len..).filter(|rest| !rest.is_empty()) {
-            match self.from.read(rest) {
-                Ok(0) => break,
-                Ok(read) => len += read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let place = self.next;
-                    return Err(RecordingError::Io { place, error });
-                }
-            }
-        }
-        Ok(len)
-    }
 }
 
-/// What stands where a block should.
-enum Found {
-    Block(BlockHead),
-    CutOff(CutOff),
-}
-
-const fn damaged(place: Place, problem: String) -> RecordingError {
-    RecordingError::Damaged { place, problem }
-}
-
-fn json<T: DeserializeOwned>(plain: &[u8]) -> Result<T, String> {
+fn json<T: DeserializeOwned>(plain: &[u8]) -> std::result::Result<T, String> {
     serde_json::from_slice(plain).map_err(|error| format!("no JSON as it is written here: {error}"))
 }
 
 /// The items of a block.
-fn parse(kind: Kind, plain: &[u8], count: u32) -> Result<Part<'_>, String> {
-    fn items<'a, T: Item<'a>>(plain: &'a [u8], count: u32) -> Result<Items<'a, T>, String> {
+fn parse(kind: Kind, plain: &[u8], count: u32) -> std::result::Result<Part<'_>, String> {
+    fn items<'a, T: Item<'a>>(
+        plain: &'a [u8],
+        count: u32,
+    ) -> std::result::Result<Items<'a, T>, String> {
         Items::check(plain, count)
     }
     Ok(match kind {

@@ -3,8 +3,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::by_time::{ByTime, Held};
 use super::error::ReplayError;
 use super::missing::Missing;
+use super::player::refusal;
 use super::source::Source;
 use super::verdict::{ProgramReport, Report, Verdict};
 use crate::compare::recording::{Header, Part, RecordedEvent, Sample};
@@ -67,12 +69,21 @@ pub(super) fn run(
     let mut unwanted = FxHashMap::default();
     let mut runners = vm.runners(&prepared)?;
     let mut recording = source.open()?;
+    let mut order = ByTime::default();
+    let mut fire = |held: Held| {
+        let sample = held.sample();
+        if !fire(&mut runners, &mut attached, &sample)? {
+            *unwanted.entry(sample.event).or_insert(0u64) += 1;
+        }
+        Ok::<_, ReplayError>(())
+    };
     loop {
         match recording.next_part() {
             Ok(Some(Part::Samples(samples))) => {
                 for sample in samples {
-                    if !fire(&mut runners, &mut attached, &sample)? {
-                        *unwanted.entry(sample.event).or_insert(0u64) += 1;
+                    order.add(&sample);
+                    while let Some(held) = order.next() {
+                        fire(held)?;
                     }
                 }
             }
@@ -86,15 +97,20 @@ pub(super) fn run(
             }
         }
     }
+    while let Some(held) = order.last() {
+        fire(held)?;
+    }
     drop(runners);
     let firings = |program: ProgramHandle| {
         let own = attached.iter().filter(|one| one.program == program);
         own.map(|one| one.firings).sum()
     };
     let programs = vm.handles().filter_map(|handle| {
+        let ran_on = vm.engine_of_handle(handle);
         Some(ProgramReport {
             name: vm.program(handle)?.name.clone(),
-            engine: Some(vm.engine_of_handle(handle)),
+            engine: Some(ran_on),
+            engine_why: refusal(&vm, handle).filter(|_| ran_on != engine),
             firings: firings(handle),
             raced: 0,
             missed: 0,

@@ -42,8 +42,9 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Finds the programs of a recording in an object. Where they are others, the object is
-    /// relocated for the kernel whose types the recording has, if it has them.
+    /// Finds the programs of a recording in an object, relocated for the kernel whose types
+    /// the recording has; where it has none, or others, for the object's own
+    /// [target](Object::set_target).
     ///
     /// # Errors
     /// [`ReplayError`]: the recording can't be read, or is one of another object.
@@ -51,16 +52,14 @@ impl Replay {
         let source = recording.into();
         let mut opened = source.open()?;
         let header = opened.header().clone();
-        let programs = match Programs::of(object, &header) {
-            Err(wrong @ ReplayError::WrongObject(_)) => match kernel_btf(&mut opened)? {
-                Some(btf) => {
-                    let mut object = object.clone();
-                    object.set_target(Target::Kernel(btf));
-                    Programs::of(&object, &header)?
-                }
-                None => return Err(wrong),
-            },
-            programs => programs?,
+        let there = kernel_btf(&mut opened).and_then(|btf| {
+            let mut object = object.clone();
+            object.set_target(Target::Kernel(btf));
+            Programs::of(&object, &header).ok()
+        });
+        let programs = match there {
+            Some(programs) => programs,
+            None => Programs::of(object, &header)?,
         };
         Ok(Self {
             source,
@@ -120,23 +119,21 @@ impl Replay {
         let mut pass = self.pass();
         let running = deck.programs.len();
         let mut player = deck.player()?;
-        pass.play_all(&mut self.source.open()?, &mut player)?;
+        pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
         let checked: Vec<_> = (0..running)
             .map(|running| player.is_checked(running))
             .collect();
         drop(player);
         let parts = self.programs.parts.iter();
-        let engines: Vec<_> = parts
-            .map(|part| {
-                let (_, running) = self.programs.find(part.recorded.number)?;
-                let (handle, _) = deck.programs.get(running)?;
-                Some(match checked.get(running) {
-                    Some(true) => EngineKind::Checked,
-                    _ => deck.vm.engine_of_handle(*handle),
-                })
-            })
-            .collect();
+        let engines = parts.map(|part| {
+            let (_, running) = self.programs.find(part.recorded.number)?;
+            deck.engine(running, checked.get(running) == Some(&true))
+        });
+        let (engines, reasons): (Vec<_>, Vec<_>) = engines.map(Option::unzip).unzip();
         let mut report = pass.report(&mut deck, engine, &engines);
+        for (program, why) in report.programs.iter_mut().zip(reasons) {
+            program.engine_why = why.flatten().filter(|_| program.engine != Some(engine));
+        }
         if let Some((story, found)) = pass.first() {
             let registers = self.registers(story, found, engine)?;
             report.explain(story, registers);
@@ -167,7 +164,7 @@ impl Replay {
         let mut pass = self.pass();
         pass.until = Some(found.difference.firing);
         let mut player = deck.player()?;
-        pass.play_all(&mut self.source.open()?, &mut player)?;
+        pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
         drop(player);
         let part = self.programs.parts.get(story);
         let form = part.and_then(|part| Some((part, part.form.as_ref().ok()?)));
@@ -182,20 +179,19 @@ impl Replay {
     }
 }
 
-/// The BTF of the kernel that was recorded, if the recording has it before its firings.
-fn kernel_btf(recording: &mut Opened) -> Result<Option<Btf>, ReplayError> {
-    while let Some(part) = recording.next_part()? {
+/// The types of the kernel that was recorded, if the recording has them where its files
+/// stand: before anything happened. Damage there is told of by whoever replays it.
+fn kernel_btf(recording: &mut Opened) -> Option<Btf> {
+    while let Ok(Some(part)) = recording.next_part() {
         match part {
-            Part::Resources(resources) => {
-                for resource in resources {
-                    if resource.name == Resource::KERNEL_BTF {
-                        return Ok(Btf::parse(resource.bytes).ok());
-                    }
+            Part::Resources(mut files) => {
+                if let Some(types) = files.find(|file| file.name == Resource::KERNEL_BTF) {
+                    return Btf::parse(types.bytes).ok();
                 }
             }
-            Part::Firings(_) => break,
-            _ => {}
+            Part::Entries(_) | Part::MapReads(_) => {}
+            _ => break,
         }
     }
-    Ok(None)
+    None
 }

@@ -21,12 +21,13 @@
 //! | `stories` | what is known of each program |
 //! | `contents` | maps, before and after |
 //! | `outputs`, `sent` | records and lines |
-//! | `bare` | recordings of events on which no program ran |
+//! | `bare`, `by_time` | recordings of events on which no program ran |
 //! | `look` | a firing once more, to see registers at the place of a difference |
 //! | `missing` | what the recording lacks |
 //! | `verdict`, `difference` | what is said in the end |
 
 mod bare;
+mod by_time;
 mod contents;
 mod difference;
 mod driver;

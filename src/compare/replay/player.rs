@@ -65,6 +65,22 @@ impl Deck {
         })
     }
 
+    /// The engine that a program runs on, by its place among those that run, and why that is
+    /// not the one that was asked for. Whether the checked one [runs](Player::is_checked) it
+    /// its player knows.
+    pub fn engine(&self, running: usize, is_checked: bool) -> Option<(EngineKind, Option<String>)> {
+        let (handle, _) = self.programs.get(running)?;
+        let engine = self.vm.engine_of_handle(*handle);
+        let refused = refusal(&self.vm, *handle);
+        Some(match (is_checked, refused) {
+            (true, None) if engine != EngineKind::Checked => {
+                let why = "the recorded context is shorter than what it may read";
+                (EngineKind::Checked, Some(why.to_owned()))
+            }
+            (_, refused) => (engine, refused),
+        })
+    }
+
     /// Bytes of the context of a program, by its place among those that run.
     pub fn context_len(&self, running: usize) -> usize {
         let event = self.programs.get(running).map(|(_, event)| event);
@@ -78,6 +94,13 @@ impl Deck {
         world.set_cpu(firing.cpu).clock().set_ns(firing.time);
         set_task(world, firing.pid_tgid);
     }
+}
+
+/// What the verifier has against a program, or does not know of it.
+pub(super) fn refusal(vm: &Vm, program: ProgramHandle) -> Option<String> {
+    let known = vm.verification(program)?;
+    known.outcome.as_ref().err()?;
+    Some(known.verdict.message.clone())
 }
 
 /// Plays firings.

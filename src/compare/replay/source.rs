@@ -17,7 +17,7 @@ pub enum Source {
 }
 
 /// A recording under way, wherever it comes from.
-pub(super) type Opened = Recording<Box<dyn Read>>;
+pub(super) type Opened = Recording<Box<dyn Read + Send>>;
 
 impl Source {
     /// Begins to read.
@@ -25,7 +25,7 @@ impl Source {
     /// # Errors
     /// As of [`Recording::new`].
     pub(super) fn open(&self) -> Result<Opened, RecordingError> {
-        let from: Box<dyn Read> = match self {
+        let from: Box<dyn Read + Send> = match self {
             Self::Bytes(bytes) => Box::new(Cursor::new(bytes.clone())),
             Self::File(path) => {
                 let file = File::open(path).map_err(|error| RecordingError::Io {

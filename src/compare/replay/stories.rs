@@ -185,6 +185,7 @@ impl Story {
         ProgramReport {
             name: part.recorded.name.clone(),
             engine,
+            engine_why: None,
             firings: self.firings,
             raced: self.raced,
             missed: self.missed,

@@ -30,6 +30,8 @@ pub struct ProgramReport {
     /// The engine that ran it: the checked one where the verifier does not judge its
     /// replay form yet. None where nothing ran.
     pub engine: Option<EngineKind>,
+    /// Why that is not the engine that was asked for: the verifier's line, where it is that.
+    pub engine_why: Option<String>,
     /// Firings that were replayed.
     pub firings: u64,
     /// Of these, how many saw other memory than live, as another CPU may have changed it,

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::attachment::Attachment;
-use super::available::{functions, refused, tracepoint_id};
+use super::available::{Needs, functions, refused, tracepoint_id};
 use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe::{self, Target};
@@ -17,7 +17,7 @@ use crate::kernel::sys::{
     BtfLink, EventFlags, EventRequest, KernelProbes, LinkFd, PerfFd, UserProbes,
 };
 use crate::spec::AttachType;
-use crate::util::Errno;
+use crate::util::{Errno, glob};
 
 /// Attaches a program, until the attachment is dropped.
 ///
@@ -30,6 +30,12 @@ pub fn attach(program: &LoadedProgram, point: &AttachPoint) -> Result<Attachment
         point.place,
         Place::User { .. } | Place::UserMulti { .. } | Place::Usdt { .. } | Place::PerfEvent { .. }
     );
+    if point.pid == Some(0) {
+        return Err(AttachError::Option {
+            place: point.to_string(),
+            why: "no process has the number 0, which the kernel takes for all, or for this one",
+        });
+    }
     if point.pid.is_some() && !is_for_one {
         return Err(AttachError::Option {
             place: point.to_string(),
@@ -110,7 +116,7 @@ fn tracepoint(
     let event = PerfFd::open(&EventRequest {
         event_type: 2,
         config: u64::from(id),
-        cpu: Some(0),
+        cpu: Some(cpus::first_online()),
         ..EventRequest::default()
     });
     let event = event.map_err(refused(point, Command::PerfEventOpen))?;
@@ -126,7 +132,7 @@ fn raw_tracepoint(
     let link = LinkFd::raw_tracepoint(made.program(), Some(&name), point.cookie);
     made.keep_link(link.map_err(|errno| match errno {
         Errno::ENOENT => AttachError::no_such_place(point, "there is no such tracepoint"),
-        errno => refused(point, Command::RawTracepointOpen)(errno),
+        errno => Needs::RawCookie.refused(point, Command::RawTracepointOpen)(errno),
     })?);
     Ok(())
 }
@@ -147,7 +153,7 @@ fn by_btf(
         let link = LinkFd::raw_tracepoint(made.program(), None, 0);
         (link, Command::RawTracepointOpen)
     };
-    made.keep_link(link.map_err(refused(point, command))?);
+    made.keep_link(link.map_err(Needs::TracingCookie.refused(point, command))?);
     Ok(())
 }
 
@@ -206,9 +212,7 @@ fn marker(
             returns: false,
             pid: point.pid,
         };
-        let link = LinkFd::user_probes(made.program(), &probes);
-        made.keep_link(link.map_err(refused(point, Command::LinkCreate))?);
-        return Ok(());
+        return user_probes(made, point, &probes);
     }
     let pmu = probe::pmu(point, "uprobe")?;
     for (place, cookie) in found.iter().zip(cookies) {
@@ -233,7 +237,7 @@ fn kernel_functions(
     let names: Vec<CString> = match pattern.contains(['*', '?']) {
         false => vec![text(point, pattern)?],
         true => {
-            let found = functions(point, |name| fits(pattern, name))?;
+            let found = functions(point, |name| glob(pattern, name))?;
             let names: Result<_, _> = found.iter().map(|name| text(point, name)).collect();
             names?
         }
@@ -255,7 +259,7 @@ fn kernel_functions(
             returns,
         },
     );
-    made.keep_link(link.map_err(refused(point, Command::LinkCreate))?);
+    made.keep_link(link.map_err(Needs::KprobeMulti.refused(point, Command::LinkCreate))?);
     Ok(())
 }
 
@@ -268,7 +272,7 @@ fn user_functions(
     attach_type: AttachType,
 ) -> Result<(), AttachError> {
     let (binary, file) = probe::file(point, path)?;
-    let found = binary.functions(|name| fits(pattern, name));
+    let found = binary.functions(|name| glob(pattern, name));
     let found = found.map_err(|error| probe::broken(path, &error))?;
     let mut offsets: Vec<u64> = found.into_iter().map(|(_, offset)| offset).collect();
     offsets.sort_unstable();
@@ -278,37 +282,27 @@ fn user_functions(
         return Err(AttachError::no_such_place(point, why));
     }
     let cookies = vec![point.cookie; offsets.len()];
-    let link = LinkFd::user_probes(
-        made.program(),
-        &UserProbes {
-            attach_type,
-            path: &file,
-            offsets: &offsets,
-            semaphores: &[],
-            cookies: &cookies,
-            returns,
-            pid: point.pid,
-        },
-    );
-    made.keep_link(link.map_err(refused(point, Command::LinkCreate))?);
-    Ok(())
+    let probes = UserProbes {
+        attach_type,
+        path: &file,
+        offsets: &offsets,
+        semaphores: &[],
+        cookies: &cookies,
+        returns,
+        pid: point.pid,
+    };
+    user_probes(made, point, &probes)
 }
 
-/// Whether a name fits a pattern of `*` and `?`.
-fn fits(pattern: &str, name: &str) -> bool {
-    match (pattern.chars().next(), name.chars().next()) {
-        (None, None) => true,
-        (Some('*'), first) => {
-            let rest = pattern.get(1..).unwrap_or_default();
-            let shorter = first.and_then(|first| name.get(first.len_utf8()..));
-            fits(rest, name) || shorter.is_some_and(|name| fits(pattern, name))
-        }
-        (Some(wanted), Some(first)) if wanted == '?' || wanted == first => {
-            let rest = pattern.get(wanted.len_utf8()..).unwrap_or_default();
-            fits(rest, name.get(first.len_utf8()..).unwrap_or_default())
-        }
-        _ => false,
-    }
+fn user_probes(
+    made: &mut Attachment,
+    point: &AttachPoint,
+    probes: &UserProbes<'_>,
+) -> Result<(), AttachError> {
+    let link = LinkFd::user_probes(made.program(), probes);
+    let refused = Needs::UprobeMulti.refused(point, Command::LinkCreate);
+    made.keep_link(link.map_err(refused)?);
+    Ok(())
 }
 
 /// An event on each CPU, or on each thread of the process and those that they make.
@@ -344,6 +338,7 @@ fn sampler(
             cpus.into_iter().map(|cpu| (None, Some(cpu))).collect()
         }
     };
+    let mut gone = None;
     for (task, cpu) in places {
         let event = PerfFd::open(&EventRequest {
             event_type,
@@ -357,32 +352,23 @@ fn sampler(
         match event {
             Ok(event) => made.give(event, point.cookie)?,
             // A thread that has ended, a CPU that has left.
-            Err(Errno::ESRCH | Errno::ENODEV) => {}
+            Err(errno @ (Errno::ESRCH | Errno::ENODEV)) => gone = Some(errno),
             Err(Errno::ENOENT) => {
                 let why = format!("this machine does not count {source}");
                 return Err(AttachError::unavailable(point, why));
             }
+            Err(Errno::EINVAL) if matches!(sampling, Sampling::Frequency(_)) => {
+                return Err(AttachError::Option {
+                    place: point.to_string(),
+                    why: "no event takes more samples a second than \
+                          /proc/sys/kernel/perf_event_max_sample_rate says",
+                });
+            }
             Err(errno) => return Err(refused(point, Command::PerfEventOpen)(errno)),
         }
     }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_fit_names() {
-        for (pattern, name, expected) in [
-            ("mem*", "memcpy", true),
-            ("mem*", "xmem", false),
-            ("*cpy", "memcpy", true),
-            ("m?m*y", "memcpy", true),
-            ("mem", "memcpy", false),
-            ("*", "", true),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
+    match gone {
+        Some(errno) if !made.has_events() => Err(refused(point, Command::PerfEventOpen)(errno)),
+        _ => Ok(()),
     }
 }

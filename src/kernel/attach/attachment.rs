@@ -1,5 +1,6 @@
 //! A program that is attached.
 
+use super::available::Needs;
 use super::error::AttachError;
 use super::point::AttachPoint;
 use crate::kernel::error::{Command, KernelError};
@@ -47,7 +48,8 @@ impl Attachment {
         };
         if self.point.is_link() || cookie != 0 {
             let link = LinkFd::perf_event(&self.program, &event, cookie);
-            self.links.push(link.map_err(failed(Command::LinkCreate))?);
+            let refused = Needs::PerfLink.refused(&self.point, Command::LinkCreate);
+            self.links.push(link.map_err(refused)?);
         } else {
             let set = event.set_bpf(&self.program);
             set.map_err(failed(Command::PerfSetBpf))?;
@@ -60,6 +62,12 @@ impl Attachment {
 
     pub(super) fn keep_link(&mut self, link: LinkFd) {
         self.links.push(link);
+    }
+
+    /// Whether it has an event: not at places that take none, and not if all that it was
+    /// for are gone.
+    pub(super) const fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     pub(super) fn keep_spec(&mut self, spec: UsdtSpec) {

@@ -4,6 +4,7 @@ use super::error::AttachError;
 use super::point::{AttachPoint, Place};
 use super::probe;
 use crate::kernel::error::{Command, KernelError};
+use crate::kernel::machine::Uname;
 use crate::kernel::probe::{Probe, probe_for};
 use crate::kernel::tracefs::Tracefs;
 use crate::spec::{AttachType, ProgType};
@@ -82,6 +83,59 @@ pub(super) fn tracepoint_id(
     })
 }
 
+/// What some places and cookies take that not all kernels with BPF have, and since when.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Needs {
+    /// `BPF_LINK_CREATE` of a perf event, and so its cookie.
+    PerfLink,
+    /// `BPF_LINK_CREATE` with a cookie at BTF's places.
+    TracingCookie,
+    /// `BPF_RAW_TRACEPOINT_OPEN` with a cookie.
+    RawCookie,
+    /// `BPF_TRACE_KPROBE_MULTI`.
+    KprobeMulti,
+    /// `BPF_TRACE_UPROBE_MULTI`.
+    UprobeMulti,
+}
+
+impl Needs {
+    const fn since(self) -> (&'static str, (u32, u32)) {
+        match self {
+            Self::PerfLink => ("a cookie or a link of a perf event", (5, 15)),
+            Self::TracingCookie => ("a link or a cookie", (5, 19)),
+            Self::RawCookie => ("a cookie", (6, 10)),
+            Self::KprobeMulti => ("a probe of many functions", (5, 18)),
+            Self::UprobeMulti => ("a probe of many functions", (6, 6)),
+        }
+    }
+
+    /// What an error number means: kernels say no more than `EINVAL` or `E2BIG` to what
+    /// they don't know yet, which is also what they say to mistakes.
+    pub fn refused(self, point: &AttachPoint, command: Command) -> impl Fn(Errno) -> AttachError {
+        move |errno| self.refused_by(&Uname::here(), point, command, errno)
+    }
+
+    fn refused_by(
+        self,
+        kernel: &Uname,
+        point: &AttachPoint,
+        command: Command,
+        errno: Errno,
+    ) -> AttachError {
+        let (what, since) = self.since();
+        let unknown = matches!(errno, Errno::EINVAL | Errno::E2BIG);
+        if !unknown || !kernel.is_before(since) {
+            return refused(point, command)(errno);
+        }
+        let (major, minor) = since;
+        let why = format!(
+            "{what} takes Linux {major}.{minor}, this is {} ({command}: {errno})",
+            kernel.release
+        );
+        AttachError::unavailable(point, why)
+    }
+}
+
 /// What an error number of a command means at a place.
 pub(super) fn refused(point: &AttachPoint, command: Command) -> impl Fn(Errno) -> AttachError {
     move |errno| match errno {
@@ -91,5 +145,33 @@ pub(super) fn refused(point: &AttachPoint, command: Command) -> impl Fn(Errno) -
             AttachError::unavailable(point, why)
         }
         errno => KernelError::new(command, point.to_string(), errno).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kernel_is_too_old_for_is_said() {
+        let point = AttachPoint::tracepoint("irq", "softirq_entry");
+        let of = |release: &str, errno| {
+            let kernel = Uname {
+                release: release.to_owned(),
+                ..Uname::here()
+            };
+            Needs::PerfLink.refused_by(&kernel, &point, Command::LinkCreate, errno)
+        };
+        let old = of("5.10.0", Errno::EINVAL);
+        assert!(old.is_unavailable(), "{old}");
+        assert!(
+            old.to_string().contains("takes Linux 5.15, this is 5.10.0"),
+            "{old}"
+        );
+        for (release, errno) in [("6.18.1", Errno::EINVAL), ("5.10.0", Errno::EBADF)] {
+            let wrong = of(release, errno);
+            assert!(matches!(wrong, AttachError::Kernel(_)), "{wrong}");
+        }
+        assert!(of("6.18.1", Errno::EOPNOTSUPP).is_unavailable());
     }
 }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::kernel::error::{KernelError, NoVerdict};
-use crate::util::{Errno, ReadError};
+use crate::util::ReadError;
 
 /// Why a program is not attached.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -67,8 +67,9 @@ impl AttachError {
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::NotLoaded(_) => true,
-            Self::Kernel(error) => matches!(error.errno, Errno::EPERM | Errno::EACCES),
+            Self::Unavailable { .. } => true,
+            Self::NotLoaded(none) => none.is_unavailable(),
+            Self::Kernel(error) => error.is_unavailable(),
             _ => false,
         }
     }

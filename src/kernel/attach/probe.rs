@@ -8,6 +8,7 @@ use super::binary::Binary;
 use super::error::{AttachError, BinaryError};
 use super::path;
 use super::point::{AttachPoint, Spot};
+use crate::kernel::cpus;
 use crate::kernel::error::{Command, KernelError};
 use crate::kernel::perf::Pmu;
 use crate::kernel::sys::{EventRequest, PerfFd};
@@ -55,7 +56,7 @@ pub(super) fn open(point: &AttachPoint, pmu: &Pmu, target: &Target) -> Result<Pe
         config2: target.offset,
         task: point.pid(),
         // Of all tasks, the event is on one CPU; the probe itself is hit on all.
-        cpu: point.pid().is_none().then_some(0),
+        cpu: point.pid().is_none().then(cpus::first_online),
         ..EventRequest::default()
     });
     opened.map_err(|errno| match errno {

@@ -1,6 +1,7 @@
 //! All elements of a map, read in batches where the kernel does that.
 
 use crate::kernel::kernel_map::KernelMap;
+use crate::kernel::walk::walk;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
@@ -71,24 +72,17 @@ impl Contents {
     }
 
     fn read_one_by_one(&mut self, map: &KernelMap<'_>) -> Result<(), Errno> {
-        let mut last: Option<Vec<u8>> = None;
-        loop {
-            let key = match map.next_key(last.as_deref()) {
-                Ok(key) => key,
-                Err(Errno::ENOENT) => return Ok(()),
-                Err(errno) => return Err(errno),
-            };
-            match map.lookup(&key, UpdateFlags::empty()) {
-                Ok(value) => {
-                    self.keys.extend_from_slice(&key);
-                    self.values.extend_from_slice(&value);
-                }
-                // It was deleted meanwhile, or is an empty slot.
-                Err(Errno::ENOENT) => {}
-                Err(errno) => return Err(errno),
+        let each = |key: &[u8]| match map.lookup(key, UpdateFlags::empty()) {
+            Ok(value) => {
+                self.keys.extend_from_slice(key);
+                self.values.extend_from_slice(&value);
+                Ok(())
             }
-            last = Some(key);
-        }
+            // It was deleted meanwhile, or is an empty slot.
+            Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        };
+        walk(map.fd().max_entries(), |key| map.next_key(key), each)
     }
 
     /// How many elements there are.

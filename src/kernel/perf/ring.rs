@@ -71,7 +71,8 @@ impl Ring {
     }
 
     /// Hands over all records that are there, oldest first, with their headers. The kernel
-    /// has the room for new ones as the reading goes on.
+    /// has the room for new ones as the reading goes on. What is no record comes as an empty
+    /// one, with all that is behind it.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> usize {
         self.memory.drain(&mut self.whole, &mut each)
     }
@@ -133,14 +134,15 @@ impl Memory {
                 if len < HEADER || len as u64 > left {
                     // No record: nothing behind it can be told apart either.
                     tail.at = head;
+                    count += 1;
+                    each(&[]);
                     break;
                 }
                 match self.bytes(tail.at, len) {
                     Some(record) => each(record),
                     None => {
-                        if self.joined(tail.at, len, whole).is_some() {
-                            each(whole.get(..len).unwrap_or_default());
-                        }
+                        let joined = self.joined(tail.at, len, whole);
+                        each(joined.and_then(|()| whole.get(..len)).unwrap_or_default());
                     }
                 }
                 count += 1;
@@ -237,7 +239,7 @@ mod tests {
         let mut pair = Pair::new();
         pair.put(&record(16, 1));
         pair.put(&[0; 16]);
-        assert_eq!(pair.take().len(), 1);
+        assert_eq!(pair.take(), [record(16, 1), Vec::new()], "it is told");
         pair.put(&record(8, 2));
         assert_eq!(pair.take(), [record(8, 2)]);
     }

@@ -14,8 +14,9 @@ use crate::kernel::sys::SampleType;
 pub struct SampleOptions {
     /// How often. Each event, unless this says otherwise.
     pub sampling: Sampling,
-    /// Only the events of this process: of all threads that it has.
-    pub process: Option<u32>,
+    /// Only the events of these processes, of all threads that they have; everybody's if
+    /// none is named. Those that are gone are left out, unless all are.
+    pub processes: Vec<u32>,
     /// And of all threads and processes that these make from now on.
     pub inherit: bool,
     /// Only from the process's next `execve` on: a command can be waiting for it.
@@ -35,7 +36,7 @@ impl Default for SampleOptions {
     fn default() -> Self {
         Self {
             sampling: Sampling::Period(1),
-            process: None,
+            processes: Vec::new(),
             inherit: false,
             on_exec: false,
             filter: None,
@@ -48,8 +49,8 @@ impl Default for SampleOptions {
 impl SampleOptions {
     /// The same for one process.
     #[must_use]
-    pub const fn of_process(mut self, pid: u32) -> Self {
-        self.process = Some(pid);
+    pub fn of_process(mut self, pid: u32) -> Self {
+        self.processes = vec![pid];
         self
     }
 }
@@ -83,10 +84,12 @@ impl PerfSamples {
     /// counter that the machine does not have, `EINVAL` for a filter that it does not
     /// understand or pages that are no power of two.
     pub fn open(source: EventSource, options: &SampleOptions) -> Result<Self, KernelError> {
-        let threads = match options.process {
-            Some(pid) => threads_of(pid)?,
-            None => Vec::new(),
-        };
+        let found = options.processes.iter().map(|pid| threads_of(*pid));
+        let (found, gone): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
+        let threads: Vec<u32> = found.into_iter().flatten().flatten().collect();
+        if let (true, Some(Err(gone))) = (threads.is_empty(), gone.into_iter().next()) {
+            return Err(gone);
+        }
         let all = SampleType::TID | SampleType::TIME | SampleType::CPU;
         let has_record = matches!(source, EventSource::Tracepoint(_));
         let streams = Streams::open(&Sampled {

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use super::record::{Record, Sample, parse};
@@ -57,19 +58,27 @@ pub struct Streams {
 
 /// The threads of a process.
 pub fn threads_of(pid: u32) -> Result<Vec<u32>> {
-    let failed = || {
-        KernelError::new(
-            Command::PerfEventOpen,
-            format!("process {pid}"),
-            Errno::ESRCH,
-        )
-    };
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| failed())?;
+    listed_threads(Path::new("/proc"), pid).map_err(|error| KernelError {
+        log: match error {
+            Errno::ESRCH => String::new(),
+            _ => "its threads are listed in /proc, which is not mounted here".to_owned(),
+        },
+        ..KernelError::new(Command::PerfEventOpen, format!("process {pid}"), error)
+    })
+}
+
+/// The threads of a process in `/proc`: `ESRCH` where there are none, `ENOENT` where that
+/// is not mounted, so that nobody knows.
+fn listed_threads(proc: &Path, pid: u32) -> std::result::Result<Vec<u32>, Errno> {
+    if !proc.join("self").exists() {
+        return Err(Errno::ENOENT);
+    }
+    let entries = std::fs::read_dir(proc.join(format!("{pid}/task"))).map_err(|_| Errno::ESRCH)?;
     let threads: Vec<u32> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     match threads.is_empty() {
-        true => Err(failed()),
+        true => Err(Errno::ESRCH),
         false => Ok(threads),
     }
 }
@@ -104,21 +113,27 @@ impl Streams {
     }
 
     fn stream(&self, what: &Sampled<'_>, cpu: u32) -> Result<Stream> {
-        let (first, others) = match what.threads.split_first() {
-            Some((first, others)) => (Some(*first), others),
-            None => (None, what.threads),
+        let tasks = match what.threads {
+            [] => vec![None],
+            threads => threads.iter().copied().map(Some).collect(),
         };
-        let event = self.event(what, cpu, first)?;
+        let mut events = tasks.into_iter().filter_map(|task| {
+            match self.event(what, cpu, task) {
+                // It has ended: meanwhile, or as the first of its process, which stays
+                // listed until the others end.
+                Err(error) if error.errno == Errno::ESRCH => None,
+                event => Some(event),
+            }
+        });
+        let none = || Err(self.failed(Command::PerfEventOpen)(Errno::ESRCH));
+        let event = events.next().unwrap_or_else(none)?;
         let page = page_size();
         let memory = event.map(what.pages, page);
         let ring = memory.and_then(|memory| Ring::new(memory, page));
-        let mut more = Vec::with_capacity(others.len());
-        for thread in others {
-            let other = match self.event(what, cpu, Some(*thread)) {
-                // It has ended meanwhile.
-                Err(error) if error.errno == Errno::ESRCH => continue,
-                other => other?,
-            };
+        let ring = ring.map_err(self.failed(Command::Mmap))?;
+        let mut more = Vec::new();
+        for other in events {
+            let other = other?;
             other
                 .set_output(&event)
                 .map_err(self.failed(Command::PerfControl))?;
@@ -126,7 +141,7 @@ impl Streams {
         }
         Ok(Stream {
             cpu,
-            ring: ring.map_err(self.failed(Command::Mmap))?,
+            ring,
             event,
             more,
             lost: 0,
@@ -208,8 +223,10 @@ impl Streams {
                     count += 1;
                     each(*cpu, &sample);
                 }
-                Ok(Record::Lost(more)) => *lost += more,
-                Ok(Record::Other) | Err(_) => {}
+                Ok(Record::Lost(more)) => *lost = lost.saturating_add(more),
+                Ok(Record::Other) => {}
+                // Of samples that can't be read nobody knows how many there were.
+                Err(_) => *lost = lost.saturating_add(1),
             });
         }
         count
@@ -242,5 +259,56 @@ impl Streams {
         let fds: Vec<_> = self.fds().collect();
         let ready = poll(&fds, timeout).map_err(self.failed(Command::Poll))?;
         Ok(ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::perf::Software;
+    use crate::kernel::sys;
+
+    #[test]
+    fn threads_are_listed_or_it_is_said_why_not() {
+        let own = std::process::id();
+        assert!(threads_of(own).unwrap().contains(&own));
+        let proc = Path::new("/proc");
+        assert_eq!(listed_threads(proc, u32::MAX), Err(Errno::ESRCH));
+        let none = listed_threads(Path::new("/no-such-mount"), own);
+        assert_eq!(none, Err(Errno::ENOENT));
+    }
+
+    /// The first thread of a process may end before the others.
+    #[test]
+    fn a_thread_that_has_ended_does_not_hide_the_others() {
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let own = std::fs::read_link("/proc/thread-self").unwrap();
+        let own = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let of = |threads: &[u32]| {
+            Streams::open(&Sampled {
+                source: EventSource::Software(Software::TaskClock),
+                sampling: Sampling::Period(1_000_000),
+                holds: SampleType::TID,
+                threads,
+                inherit: false,
+                on_exec: false,
+                filter: None,
+                pages: 1,
+                eager: true,
+            })
+        };
+        match of(&[own]) {
+            Err(error) => return eprintln!("skipped: {error}"),
+            Ok(streams) => assert!(streams.by_cpu().all(|(_, event)| event.counts().is_ok())),
+        }
+        let mut both = of(&[gone.id(), own]).unwrap();
+        let until = sys::monotonic() + 1_000_000_000;
+        let mut seen = 0;
+        while seen == 0 && sys::monotonic() < until {
+            seen += both.drain(|_, sample| assert_eq!(sample.tid, own));
+        }
+        assert!(seen > 0, "samples of the one that lives");
+        assert_eq!(of(&[gone.id()]).unwrap_err().errno, Errno::ESRCH);
     }
 }

@@ -83,6 +83,16 @@ pub fn last_errno() -> Errno {
     errno_of(&io::Error::last_os_error())
 }
 
+/// Makes a call again until no signal interrupts it.
+pub fn retried<T: PartialOrd + From<i8>>(mut call: impl FnMut() -> T) -> T {
+    loop {
+        let result = call();
+        if result >= T::from(0) || last_errno() != Errno::EINTR {
+            return result;
+        }
+    }
+}
+
 /// Makes a call whose result is a new descriptor.
 ///
 /// # Safety

@@ -6,17 +6,18 @@ use super::bpf::{Result, last_errno};
 use crate::spec::limits::PAGE_SIZE;
 use crate::util::Errno;
 
-/// Memory shared with the kernel, which is unmapped when this is dropped. No reference
-/// to it is ever made.
+/// Memory shared with the kernel, which is unmapped when this is dropped. Who reads it
+/// where it lies ([`start`](Self::start)) keeps this value as long as what is borrowed.
 #[derive(Debug)]
 pub struct Mapping {
     address: *mut libc::c_void,
     size: usize,
 }
 
-// SAFETY: any thread may write to the memory and unmap it.
+// SAFETY: the memory belongs to the process: any thread may use and unmap it.
 unsafe impl Send for Mapping {}
-// SAFETY: through a shared reference nothing can be done; writing takes a mutable one.
+// SAFETY: a shared reference gives an address and a size, which take `unsafe` to be used;
+// writing takes a mutable one.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -24,8 +25,10 @@ impl Mapping {
     /// verifier takes a program with an arena only when it has an address in user space.
     pub fn of_arena(fd: &OwnedFd, pages: u32, wanted: u64) -> Result<Self> {
         let wanted = usize::try_from(wanted).map_err(|_| Errno::EINVAL)?;
-        let size = pages as usize * PAGE_SIZE as usize;
-        Self::new(fd, wanted, size, libc::PROT_READ | libc::PROT_WRITE, 0)
+        // The kernel counts in its own pages, and wants the whole of it mapped.
+        let size = (pages as usize).checked_mul(page_size());
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        Self::new(fd, wanted, size.ok_or(Errno::EINVAL)?, both, 0)
     }
 
     /// Maps `size` bytes of what a descriptor stands for, from `offset` on.
@@ -70,9 +73,9 @@ impl Mapping {
         if bytes.len() > self.size {
             return Err(Errno::E2BIG);
         }
-        // SAFETY: the memory is as long as that, writable and ours, so `bytes` is
-        // elsewhere; nobody else refers to it, and a program that changes it meanwhile
-        // would change bytes only.
+        // SAFETY: the memory is as long as that, writable (an arena's, the only one that
+        // is written to like this) and ours, so `bytes` is elsewhere; nobody else refers to
+        // it, and a program that changes it meanwhile would change bytes only.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address.cast(), bytes.len()) };
         Ok(())
     }
@@ -80,7 +83,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped for this value, and no reference to it exists.
+        // SAFETY: the memory was mapped for this value, and whoever refers to it keeps
+        // this value.
         unsafe { libc::munmap(self.address, self.size) };
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use bitflags::bitflags;
 
-use super::bpf::{Result, last_errno, text_address};
+use super::bpf::{Result, last_errno, retried, text_address};
 use super::mapping::Mapping;
 use super::programs::ProgFd;
 use crate::util::Errno;
@@ -146,20 +146,23 @@ impl PerfFd {
         let (Ok(task), Ok(cpu)) = (id(request.task), id(request.cpu)) else {
             return Err(Errno::EINVAL);
         };
-        // SAFETY: the attributes are initialised and say how long they are; a text that
-        // they hold is borrowed and ends with its zero. Without one, `config1` is a
-        // number to all PMUs but those that read a text there, and those copy what they
-        // find or fail with EFAULT.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                std::ptr::from_mut(&mut attr),
-                task,
-                cpu,
-                -1 as libc::c_int,
-                FLAG_CLOEXEC,
-            )
-        };
+        // A signal can come while the call waits for a task that is becoming its command.
+        let fd = retried(|| {
+            // SAFETY: the attributes are initialised and say how long they are; a text
+            // that they hold is borrowed and ends with its zero. Without one, `config1` is
+            // a number to all PMUs but those that read a text there, and those copy what
+            // they find or fail with EFAULT.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_perf_event_open,
+                    std::ptr::from_mut(&mut attr),
+                    task,
+                    cpu,
+                    -1 as libc::c_int,
+                    FLAG_CLOEXEC,
+                )
+            }
+        });
         match i32::try_from(fd) {
             // SAFETY: the kernel has just opened this descriptor for us.
             Ok(fd) if fd >= 0 => Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) })),

@@ -9,8 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use super::bpf::{Result, last_errno};
-use crate::util::Errno;
+use super::bpf::{Result, last_errno, retried};
 
 /// A descriptor that is readable once [`raise`](Self::raise) was called, and stays so.
 #[derive(Debug)]
@@ -175,14 +174,4 @@ pub fn hold(command: &mut Command) -> io::Result<(UnixStream, Arc<AtomicBool>)> 
     // and takes no locks; the error that it gives is a number.
     unsafe { command.pre_exec(wait) };
     Ok((ours, over))
-}
-
-/// Calls again what a signal interrupted.
-fn retried(mut call: impl FnMut() -> libc::ssize_t) -> libc::ssize_t {
-    loop {
-        let result = call();
-        if result >= 0 || last_errno() != Errno::EINTR {
-            return result;
-        }
-    }
 }

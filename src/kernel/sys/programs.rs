@@ -9,6 +9,7 @@ use super::bpf::{
 use super::btf::BtfFd;
 use super::maps::NAME_LEN;
 use crate::isa::RawInsn;
+use crate::util::Errno;
 
 /// A verified program in the kernel.
 #[derive(Debug)]
@@ -72,10 +73,23 @@ struct ProgLoad {
 // SAFETY: integers; fields of 4 bytes stand in pairs before each of 8.
 unsafe impl Attributes for ProgLoad {}
 
+/// How often a load that a signal interrupted (`EAGAIN`) is made anew, as libbpf does.
+const ATTEMPTS: usize = 5;
+
 impl ProgFd {
     /// `BPF_PROG_LOAD`; the log is written to `log` and ends with a zero. Beside the
     /// result: how long a log would have been whole, 0 if the kernel doesn't say.
     pub fn load(request: &ProgRequest<'_>, log: &mut [u8]) -> (Result<Self>, usize) {
+        let mut left = ATTEMPTS;
+        loop {
+            match Self::load_once(request, log) {
+                (Err(Errno::EAGAIN), _) if left > 0 => left -= 1,
+                loaded => return loaded,
+            }
+        }
+    }
+
+    fn load_once(request: &ProgRequest<'_>, log: &mut [u8]) -> (Result<Self>, usize) {
         let fd_array: Vec<u8> = request
             .maps
             .iter()

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::io::{self, PipeWriter, Read, pipe};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use super::bpf::{Result, errno_of, last_errno};
+use super::bpf::{Result, errno_of, last_errno, retried};
 use super::mounts::Folder;
 use crate::util::Errno;
 
@@ -54,9 +54,10 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.alive.take());
+        // Interrupted, it would leave a zombie, and the folder for some moments.
         // SAFETY: the status is not asked for; the process is a child of ours that nobody
         // else waits for. It ends, since the pipe is closed.
-        unsafe { libc::waitpid(self.process, std::ptr::null_mut(), 0) };
+        retried(|| unsafe { libc::waitpid(self.process, std::ptr::null_mut(), 0) });
     }
 }
 
@@ -72,7 +73,7 @@ unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
     const GONE: libc::c_int = 0;
     const TOLD: libc::c_int = 1;
     const PARENT: libc::c_int = 2;
-    const OTHERS: libc::c_uint = 3;
+    const OTHERS: libc::c_int = 3;
     /// Its name in lists of processes.
     const NAME: &CStr = c"bpflab-watchdog";
     /// How often it tries, every ten milliseconds, while somebody uses the folder.
@@ -103,19 +104,22 @@ unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
             }
         }
         // Pipes of others, above all its own pipe's end that is written to.
-        libc::syscall(libc::SYS_close_range, OTHERS, libc::c_uint::MAX, 0);
+        if libc::syscall(libc::SYS_close_range, OTHERS, libc::c_uint::MAX, 0) != 0 {
+            close_from(OTHERS);
+        }
         let failed = match libc::mkdirat(PARENT, name, 0o700) {
             0 => 0,
-            _ => errno().to_le_bytes()[0],
+            _ => last_errno().0.to_le_bytes()[0],
         };
         libc::write(TOLD, (&raw const failed).cast(), 1);
         if failed != 0 {
             libc::_exit(1);
         }
         let mut byte = 0_u8;
-        while libc::read(GONE, (&raw mut byte).cast(), 1) < 0 && errno() == libc::EINTR {}
+        retried(|| libc::read(GONE, (&raw mut byte).cast(), 1));
         for _ in 0..TRIES {
-            if libc::unlinkat(PARENT, name, libc::AT_REMOVEDIR) == 0 || errno() == libc::ENOENT {
+            let removed = libc::unlinkat(PARENT, name, libc::AT_REMOVEDIR);
+            if removed == 0 || last_errno() == Errno::ENOENT {
                 libc::_exit(0);
             }
             libc::nanosleep(&raw const pause, std::ptr::null_mut());
@@ -124,16 +128,48 @@ unsafe fn watch(fds: [libc::c_int; 3], name: *const libc::c_char) -> ! {
     }
 }
 
-/// The error number of this thread.
-fn errno() -> libc::c_int {
-    // SAFETY: the address is that of a number of this thread.
-    unsafe { *libc::__errno_location() }
+/// Closes all descriptors from `first` on one by one: where there is no `close_range`
+/// (before Linux 5.9), or a sandbox that does not know it forbids it.
+///
+/// # Safety
+/// Nothing uses them any more.
+unsafe fn close_from(first: libc::c_int) {
+    /// As far as it goes where there is no limit, or one that nobody means.
+    const MOST: libc::c_int = 1 << 20;
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the address is that of the value that is written.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    let limit = libc::c_int::try_from(limit.rlim_cur).unwrap_or(MOST);
+    let end = if told { limit.min(MOST) } else { MOST };
+    for fd in first..end {
+        // SAFETY: as the caller promises; a number that is none is an error without effect.
+        unsafe { libc::close(fd) };
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::util::is_emulated;
+
+    #[test]
+    fn descriptors_are_closed_one_by_one_where_they_must_be() {
+        /// Above all that tests beside this one open.
+        const HIGH: libc::c_int = 1000;
+        let (mut reader, writer) = pipe().unwrap();
+        // SAFETY: no addresses.
+        let copy = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) };
+        if copy < HIGH {
+            return eprintln!("skipped: no descriptor above {HIGH}: {}", last_errno());
+        }
+        drop(writer);
+        // SAFETY: the copy is this test's, and there are none above it.
+        unsafe { close_from(HIGH) };
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0, "nobody writes any more");
+    }
 
     #[test]
     fn a_folder_goes_with_its_watchdog() {

@@ -85,7 +85,7 @@ impl Tracefs {
     /// # Errors
     /// [`TracefsError::File`].
     pub fn groups(&self) -> Result<Vec<String>> {
-        self.folders(EVENTS.to_owned())
+        self.folders(EVENTS)
     }
 
     /// The events of a group, in order.
@@ -96,7 +96,7 @@ impl Tracefs {
         if !is_name(group) {
             return Err(self.no_event(group, "*"));
         }
-        self.folders(format!("{EVENTS}/{group}"))
+        self.folders(&format!("{EVENTS}/{group}"))
             .map_err(|error| self.explain(error, group, "*"))
     }
 
@@ -105,7 +105,7 @@ impl Tracefs {
     /// # Errors
     /// [`TracefsError::File`].
     pub fn instances(&self) -> Result<Vec<String>> {
-        self.folders(INSTANCES.to_owned())
+        self.folders(INSTANCES)
     }
 
     /// The number by which `perf_event_open` knows a tracepoint.
@@ -174,9 +174,10 @@ impl Tracefs {
         folder.map_err(|errno| file_error(path, errno))
     }
 
-    fn folders(&self, path: String) -> Result<Vec<String>> {
-        let names = self.root.folder(&path).and_then(|folder| folder.folders());
-        names.map_err(|errno| TracefsError::File { path, errno })
+    /// The names of the folders in a folder, in order.
+    pub(super) fn folders(&self, path: &str) -> Result<Vec<String>> {
+        let names = self.root.folder(path).and_then(|folder| folder.folders());
+        names.map_err(|errno| file_error(path, errno))
     }
 
     fn event_file(&self, group: &str, name: &str, file: &str) -> Result<String> {

@@ -102,12 +102,7 @@ impl<'a> Instance<'a> {
     pub fn recorded(&self) -> Result<u64> {
         let path = self.path("per_cpu");
         let mut recorded = 0;
-        for cpu in self
-            .tracefs
-            .open_folder(&path)?
-            .folders()
-            .unwrap_or_default()
-        {
+        for cpu in self.tracefs.folders(&path)? {
             recorded += kept(&self.tracefs.read(&format!("{path}/{cpu}/stats"))?);
         }
         Ok(recorded)

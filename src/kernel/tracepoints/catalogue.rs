@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use thiserror::Error;
 
@@ -40,6 +40,30 @@ pub enum BtfUnreadable {
     /// Its content.
     #[error("{BTF}/{KERNEL}: {0}")]
     Content(#[from] BtfError),
+}
+
+/// What may have been meant where nothing fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// A group, which is not asked for by its name alone.
+    Group(String),
+    /// The event of a system call, to which other programs attach.
+    SystemCall,
+    /// Names like it, the nearest first.
+    Similar(Vec<String>),
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(group) => write!(f, "it is a group: '{group}:*' lists it"),
+            Self::SystemCall => f.write_str(
+                "it is an event only (section tp): programs of raw_tp and tp_btf attach to \
+                 sys_enter and sys_exit, which all system calls hit",
+            ),
+            Self::Similar(names) => write!(f, "similar are {}", names.join(", ")),
+        }
+    }
 }
 
 /// The tracepoints of a kernel.
@@ -118,7 +142,26 @@ impl Catalogue {
         self.tracepoints.iter().filter(wanted).collect()
     }
 
-    /// The names most like that of a pattern, the nearest first, at most `count`.
+    /// What may have been meant by a pattern that fits none.
+    #[must_use]
+    pub fn hint(&self, pattern: &Pattern) -> Option<Hint> {
+        /// How many similar names are told.
+        const SIMILAR: usize = 3;
+        let events = pattern.with_events();
+        let all = &self.tracepoints;
+        if all.iter().any(|tracepoint| events.matches(tracepoint)) {
+            return Some(Hint::SystemCall);
+        }
+        let mut groups = all.iter().filter_map(|tracepoint| tracepoint.group.name());
+        if let Some(group) = groups.find(|group| pattern.names_group(group)) {
+            return Some(Hint::Group(group.to_owned()));
+        }
+        let similar = self.similar(pattern, SIMILAR);
+        (!similar.is_empty()).then_some(Hint::Similar(similar))
+    }
+
+    /// The names most like that of a pattern, the nearest first, at most `count`; none for
+    /// one that is all stars.
     #[must_use]
     pub fn similar(&self, pattern: &Pattern, count: usize) -> Vec<String> {
         let names: BTreeSet<_> = self
@@ -129,7 +172,11 @@ impl Catalogue {
                 false => tracepoint.name.clone(),
             })
             .collect();
-        let mut names = nearest_first(&pattern.without_stars(), names.into_iter().collect());
+        let asked = pattern.without_stars();
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let mut names = nearest_first(&asked, names.into_iter().collect());
         names.truncate(count);
         names
     }
@@ -394,6 +441,27 @@ mod tests {
             similar("syscals:sys_enter_wr*"),
             ["syscalls:sys_enter_write"]
         );
+    }
+
+    #[test]
+    fn what_was_meant_is_said() {
+        let catalogue = Catalogue::of_btf(kernel());
+        let hint = |text| {
+            let pattern = Pattern::parse(text);
+            assert!(
+                catalogue
+                    .matching(std::slice::from_ref(&pattern))
+                    .is_empty()
+            );
+            catalogue.hint(&pattern)
+        };
+        assert_eq!(hint("syscalls"), Some(Hint::Group("syscalls".to_owned())));
+        assert_eq!(hint("raw_tp/sys_enter_write"), Some(Hint::SystemCall));
+        let Some(Hint::Similar(names)) = hint("alhpa") else {
+            panic!("no names");
+        };
+        assert_eq!((names.len(), &*names[0]), (3, "alpha"));
+        assert_eq!(hint(""), None);
     }
 
     #[test]

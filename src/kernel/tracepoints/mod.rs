@@ -23,6 +23,6 @@ mod pattern;
 mod syscalls;
 mod tracepoint;
 
-pub use catalogue::{BtfUnreadable, Catalogue, CatalogueError};
+pub use catalogue::{BtfUnreadable, Catalogue, CatalogueError, Hint};
 pub use pattern::Pattern;
 pub use tracepoint::{Argument, Group, Record, RecordField, Source, Tracepoint};

@@ -1,51 +1,69 @@
 //! Which tracepoints are asked for.
 
+use super::syscalls;
 use super::tracepoint::{Group, Tracepoint};
 use crate::util::glob;
 
-/// What may stand before a name: sections of programs, and bpftrace's probe types.
-const PREFIXES: [&str; 14] = [
-    "tp/",
-    "tracepoint/",
-    "raw_tp/",
-    "raw_tp.w/",
-    "raw_tracepoint/",
-    "raw_tracepoint.w/",
-    "tp_btf/",
-    "tracepoint:",
-    "t:",
-    "rawtracepoint:",
-    "rt:",
-    "tp:",
-    "raw_tp:",
-    "tp_btf:",
+/// What may stand before a name: sections of programs, and bpftrace's probe types; and
+/// whether they are those of tracepoints themselves, not of events.
+const PREFIXES: [(&str, bool); 14] = [
+    ("tp/", false),
+    ("tracepoint/", false),
+    ("raw_tp/", true),
+    ("raw_tp.w/", true),
+    ("raw_tracepoint/", true),
+    ("raw_tracepoint.w/", true),
+    ("tp_btf/", true),
+    ("tracepoint:", false),
+    ("t:", false),
+    ("rawtracepoint:", true),
+    ("rt:", true),
+    ("tp:", false),
+    ("raw_tp:", true),
+    ("tp_btf:", true),
 ];
 
+/// What SystemTap writes around a name.
+const SYSTEMTAP: (&str, &str) = ("kernel.trace(\"", "\")");
+
+/// The module that newer versions of bpftrace write before a raw tracepoint's name; of
+/// other modules it is their name, which mostly is their tracepoints' group.
+const KERNEL: &str = "vmlinux";
+
 /// A pattern of names, in which `*` stands for anything and `?` for one character:
-/// `softirq*` for names, `irq:softirq*` or `irq/softirq*` for groups and names. A
-/// program's section (`tp/irq/softirq_entry`) and bpftrace's `tracepoint:irq:…` work, too.
+/// `softirq*` for names, `irq:softirq*` or `irq/softirq*` for groups and names, `irq:` for
+/// all of a group. A program's section (`tp/irq/softirq_entry`), bpftrace's
+/// `tracepoint:irq:…` and SystemTap's `kernel.trace("…")` work, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     group: Option<String>,
     name: String,
+    /// Only tracepoints that `raw_tp` and `tp_btf` programs attach to.
+    raw: bool,
 }
 
 impl Pattern {
     /// Every text is a pattern.
     #[must_use]
     pub fn parse(text: &str) -> Self {
+        let (before, behind) = SYSTEMTAP;
+        let inner = text.strip_prefix(before);
+        let text = inner
+            .and_then(|inner| inner.strip_suffix(behind))
+            .unwrap_or(text);
         let mut prefixes = PREFIXES.iter();
-        let rest = prefixes.find_map(|prefix| text.strip_prefix(prefix));
-        let rest = rest.unwrap_or(text);
-        match rest.split_once([':', '/']) {
-            Some((group, name)) => Self {
-                group: Some(group.to_owned()),
-                name: name.to_owned(),
-            },
-            None => Self {
-                group: None,
-                name: rest.to_owned(),
-            },
+        let found = prefixes.find_map(|(prefix, raw)| Some((text.strip_prefix(prefix)?, *raw)));
+        let (rest, raw) = found.unwrap_or((text, false));
+        let (group, name) = match rest.split_once([':', '/']) {
+            Some((group, "")) => (Some(group), "*"),
+            Some((KERNEL, name)) if raw => (None, name),
+            Some((group, name)) => (Some(group), name),
+            None => (None, rest),
+        };
+        Self {
+            group: group.map(str::to_owned),
+            name: name.to_owned(),
+            raw,
         }
     }
 
@@ -57,7 +75,22 @@ impl Pattern {
             (Some(pattern), Group::Named(group)) => glob(pattern, group),
             (Some(_), Group::NoEvent) => false,
         };
-        in_group && glob(&self.name, &tracepoint.name)
+        // The events of single system calls are made of `sys_enter` and `sys_exit`.
+        let is_made = tracepoint.group.name() == Some(syscalls::GROUP);
+        in_group && glob(&self.name, &tracepoint.name) && !(self.raw && is_made)
+    }
+
+    /// The same for events as well, where it is for tracepoints themselves.
+    pub(super) fn with_events(&self) -> Self {
+        Self {
+            raw: false,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is the name of this group, and nothing else.
+    pub(super) fn names_group(&self, group: &str) -> bool {
+        self.group.is_none() && self.name == group
     }
 
     /// Whether it asks for a group.
@@ -105,11 +138,27 @@ mod tests {
             ("raw_tp/softirq_exit", false),
             ("tracepoint:irq:softirq_entry", true),
             ("t:irq:*", true),
+            ("irq:", true),
+            ("irq/", true),
+            ("sched/", false),
+            ("rawtracepoint:vmlinux:softirq_entry", true),
+            ("tracepoint:vmlinux:softirq_entry", false),
+            ("kernel.trace(\"softirq_*\")", true),
+            ("kernel.trace(\"irq:softirq_entry\")", true),
+            ("kernel.trace(\"softirq_entry", false),
             ("", false),
         ] {
             let irq = Group::Named("irq".to_owned());
             assert_eq!(matches(pattern, irq), fits, "{pattern}");
         }
+    }
+
+    #[test]
+    fn events_of_single_calls_are_no_raw_tracepoints() {
+        let call = Group::Named(syscalls::GROUP.to_owned());
+        assert!(matches("tp/syscalls/softirq_entry", call.clone()));
+        assert!(!matches("raw_tp/softirq_entry", call.clone()));
+        assert!(!matches("rt:soft*", call));
     }
 
     #[test]

@@ -165,10 +165,8 @@ impl CompareReport {
         for report in self.reports() {
             for program in &report.programs {
                 let name = &program.name;
-                if is_elsewhere(program, report.engine) {
-                    add(format!(
-                        "{name}: checked engine only: our verifier does not judge it yet"
-                    ));
+                if let (Some(engine), Some(why)) = (program.engine, &program.engine_why) {
+                    add(format!("{name}: {engine} engine only: {why}"));
                 }
                 match &program.verdict {
                     Verdict::OrderUnknown(_) | Verdict::Incomplete(_) => {
@@ -257,15 +255,14 @@ impl fmt::Display for CompareReport {
                 }
             }
         }
-        for (report, elapsed) in &self.replays {
-            let view = self.view(report, *elapsed);
-            if let Some(ns) = view.ns_per_firing() {
-                writeln!(
-                    f,
-                    "{}: {ns:.1} ns a firing, reading included",
-                    report.engine
-                )?;
-            }
+        let times = self.replays.iter().filter_map(|(report, elapsed)| {
+            let ns = self.view(report, *elapsed).ns_per_firing()?;
+            let (engine, seconds) = (report.engine, elapsed.as_secs_f64());
+            Some(format!("{engine} in {seconds:.3} s ({ns:.0} ns a firing)"))
+        });
+        let times: Vec<_> = times.collect();
+        if !times.is_empty() {
+            writeln!(f, "replayed, reading included: {}", times.join(", "))?;
         }
         if !self.summary.all {
             writeln!(f, "programs ran for the command and its children only")?;
@@ -289,6 +286,7 @@ mod tests {
             programs: vec![ProgramReport {
                 name: "count".to_owned(),
                 engine: Some(ran_on),
+                engine_why: (ran_on != engine).then(|| "loops are too long".to_owned()),
                 firings: 1000,
                 raced: 0,
                 missed: 0,
@@ -338,8 +336,8 @@ mod tests {
             "  count        1000  equal    order unknown (on checked)",
             "  map hist           equal    equal",
             "probe: not attached: no kprobes",
-            "count: checked engine only",
-            "jit: 50.0 ns a firing",
+            "count: checked engine only: loops are too long",
+            "jit in 0.000 s (50 ns a firing)",
             "verdict: order unknown",
         ] {
             assert!(text.contains(line), "{line}:\n{text}");

@@ -21,6 +21,7 @@ pub(in crate::report) fn program_json(program: &ProgramReport) -> Json {
     json!({
         "program": program.name,
         "engine": program.engine.map(EngineKind::name),
+        "engine_why": program.engine_why,
         "verdict": program.verdict.word().key(),
         "firings": program.firings,
         "raced": program.raced,

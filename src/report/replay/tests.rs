@@ -17,6 +17,7 @@ fn program(name: &str, verdict: Verdict) -> ProgramReport {
     ProgramReport {
         name: name.to_owned(),
         engine: Some(EngineKind::Jit),
+        engine_why: None,
         firings: 12,
         raced: 0,
         missed: 0,
@@ -58,6 +59,7 @@ fn report() -> Report {
             program("count", Verdict::Different(Box::new(difference()))),
             ProgramReport {
                 engine: Some(EngineKind::Checked),
+                engine_why: Some("it is too long".to_owned()),
                 raced: 2,
                 missed: 1,
                 ..program("other", Verdict::Equal)
@@ -107,7 +109,7 @@ fn a_difference_is_told_with_its_place() {
     let expected = "\
 a.rec: 24 firings on jit, 100.0 ns each, reading included
   count    12  firings  different at firing 7
-  other    12  firings  equal, 2 with memory that others changed, 1 missed by the kernel (on the checked engine)
+  other    12  firings  equal, 2 with memory that others changed, 1 missed by the kernel (on the checked engine: it is too long)
   hist     64  entries  equal
   waiting      map      order unknown: CPU 0 and CPU 1 stored to it; 2 entries differ
   events    3  outputs  different at number 2: ababab in the kernel, nothing in the replay

@@ -31,7 +31,8 @@ pub(in crate::report) fn said_of_program(program: &ProgramReport, asked: EngineK
         let _ = write!(said, ", {} missed by the kernel", program.missed);
     }
     if let Some(engine) = program.engine.filter(|engine| *engine != asked) {
-        let _ = write!(said, " (on the {engine} engine)");
+        let why = program.engine_why.iter().map(|why| format!(": {why}"));
+        let _ = write!(said, " (on the {engine} engine{})", String::from_iter(why));
     }
     said
 }

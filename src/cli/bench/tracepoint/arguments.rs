@@ -8,8 +8,8 @@ use clap::Args;
 ///
 /// A process of its own calls write(2) on /dev/null again and again, while
 /// syscalls/sys_enter_write has nothing attached; a program that does nothing, a
-/// histogram, a filter; a recording by perf and by ftrace, with filters and without. Each
-/// takes its turn in every round. Shown is what each adds to a write.
+/// histogram, a filter; the histogram recorded by bpflab; a recording by perf and by
+/// ftrace, with filters and without. Each takes its turn in every round. Shown is what each adds to a write.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Programs let the events of all other processes pass; everything is detached at the end, also

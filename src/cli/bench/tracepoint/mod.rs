@@ -3,6 +3,7 @@
 mod arguments;
 mod engines;
 mod programs;
+mod recorded;
 mod watch;
 mod writer;
 
@@ -15,11 +16,13 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::harness::EngineKind;
 use crate::kernel::tracefs::{Tracefs, TracefsError};
+use crate::object::Object;
 use crate::program::Program;
 use crate::report::{Overhead, OverheadRow, WatchTurn};
 use crate::util::Bursts;
 use engines::{OnEngine, no_interpreter};
 use programs::{GROUP, NAME};
+use recorded::Recorded;
 use watch::{Attached, Ftrace, Nothing, Perf, Turn, Watch};
 use writer::{TARGET, Writer};
 
@@ -37,12 +40,13 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             Err(error) => Err(Failure::bad(format!("{TARGET}: {error}"))),
         };
     }
-    let program = programs::histogram(arguments.object.as_deref(), arguments.program.as_deref())?;
+    let object = programs::object(arguments.object.as_deref())?;
+    let program = programs::of_event(&object, arguments.program.as_deref())?;
     super::kernel::check()?;
     let tracefs = Tracefs::open().map_err(of_tracefs)?;
     let writer = Writer::start(arguments.size)?;
     let program = programs::of_process(program, writer.pid())?;
-    let rows = rows(arguments, &program, &tracefs, writer.pid())?;
+    let rows = rows(arguments, (object, &program), &tracefs, writer.pid())?;
     let bench = Bench {
         arguments,
         writer,
@@ -79,7 +83,7 @@ struct Row<'t> {
 /// All ways, the base line first.
 fn rows<'t>(
     arguments: &Arguments,
-    program: &Program,
+    (object, program): (Object, &Program),
     tracefs: &'t Tracefs,
     pid: u32,
 ) -> Result<Vec<Row<'t>>, Failure> {
@@ -104,6 +108,13 @@ fn rows<'t>(
     );
     let name = format!("program {}", program.name);
     rows.add("program", &name, Attached::load(program, Nothing));
+    let recorded = Recorded {
+        object,
+        program: program.name.clone(),
+        pid,
+    };
+    let label = format!("{name}, recorded by bpflab");
+    rows.add("recorded", &label, Ok(recorded));
     let drops = own(programs::filter(more)?)?;
     let passes = own(programs::filter(size)?)?;
     let label = "perf, a program drops all";

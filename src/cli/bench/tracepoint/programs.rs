@@ -26,12 +26,16 @@ pub(super) fn event() -> String {
     format!("{GROUP}/{NAME}")
 }
 
-/// The histogram, or the program of an object on the event.
-pub(super) fn histogram(object: Option<&Path>, program: Option<&str>) -> Result<Program, Failure> {
-    let object = match object {
+/// The object that is measured.
+pub(super) fn object(path: Option<&Path>) -> Result<Object, Failure> {
+    Ok(match path {
         Some(path) => Object::open(path)?,
         None => Object::parse(EXAMPLE_NAME, EXAMPLE)?,
-    };
+    })
+}
+
+/// Its program on the event: the one that is named, or the first.
+pub(super) fn of_event(object: &Object, program: Option<&str>) -> Result<Program, Failure> {
     let event = event();
     let is_there = |entry: &Entry| match program {
         Some(name) => entry.name() == name,
@@ -130,6 +134,10 @@ mod tests {
     use crate::vm::World;
     use crate::vm::events::{Event, Layout};
 
+    fn histogram() -> Program {
+        of_event(&object(None).unwrap(), None).unwrap()
+    }
+
     /// What a program returns for a task of process 42 that writes so many bytes.
     fn returned(program: Program, count: u64) -> u64 {
         let mut vm = Vm::with_world(World::default());
@@ -146,13 +154,7 @@ mod tests {
 
     #[test]
     fn elsewhere_events_pass() {
-        let all = || {
-            [
-                histogram(None, None).unwrap(),
-                empty().unwrap(),
-                filter(513).unwrap(),
-            ]
-        };
+        let all = || [histogram(), empty().unwrap(), filter(513).unwrap()];
         for program in all() {
             assert_eq!(returned(of_process(program, 42).unwrap(), 512), 0);
         }
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn positions_move_with_the_instructions() {
-        let program = histogram(None, None).unwrap();
+        let program = histogram();
         let moved = of_process(program.clone(), 42).unwrap();
         let by = moved.insns.len() - program.insns.len();
         assert_eq!(moved.func_info[0].insn_off, 0);
@@ -178,9 +180,9 @@ mod tests {
 
     #[test]
     fn other_programs_are_refused() {
-        let error = |object: &str, program| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(object);
-            match histogram(Some(&path), program) {
+        let error = |path: &str, program| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+            match of_event(&object(Some(&path)).unwrap(), program) {
                 Err(Failure::Error { text, .. }) => text,
                 other => panic!("{other:?}"),
             }

@@ -35,7 +35,7 @@ pub(super) trait Watch {
     fn during(&mut self, work: &mut Work<'_>) -> Result<Turn, Stopped>;
 }
 
-fn unavailable(why: impl ToString) -> Stopped {
+pub(super) fn unavailable(why: impl ToString) -> Stopped {
     Stopped::Unavailable(why.to_string())
 }
 

@@ -116,13 +116,23 @@ enum Ending {
     Failed(RecordingError),
 }
 
-/// What can be read of a file: what stands in it, and how that ends.
+/// What can be read of a file: what stands in it, and how that ends. Whoever reads the
+/// blocks, it is the same.
 fn read(file: &[u8]) -> (Vec<Step>, Ending) {
-    let mut steps = Vec::new();
-    let mut recording = match Recording::new(file) {
+    let recording = match Recording::new(file) {
         Ok(recording) => recording,
-        Err(error) => return (steps, Ending::Failed(error)),
+        Err(error) => return (Vec::new(), Ending::Failed(error)),
     };
+    let (steps, ending) = read_all(recording);
+    let ahead = Recording::new(std::io::Cursor::new(file.to_vec())).unwrap();
+    let (ahead, end) = read_all(ahead.read_ahead());
+    assert_eq!(steps, ahead, "read ahead");
+    assert_eq!(format!("{ending:?}"), format!("{end:?}"), "read ahead");
+    (steps, ending)
+}
+
+fn read_all<R: std::io::Read>(mut recording: Recording<R>) -> (Vec<Step>, Ending) {
+    let mut steps = Vec::new();
     let ending = loop {
         match recording.next_part() {
             Ok(Some(Part::End(end))) => break Ending::Whole(end),

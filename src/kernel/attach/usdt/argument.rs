@@ -95,15 +95,17 @@ fn arm64(place: &str) -> Option<Source> {
 }
 
 fn number(text: &str) -> Option<i64> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text),
-    };
+    let digits = text.strip_prefix('-').unwrap_or(text);
     let number = match digits.strip_prefix("0x") {
-        Some(digits) => i64::from_str_radix(digits, 16).ok()?,
-        None => digits.parse().ok()?,
+        Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+        None => digits.parse::<u64>().ok()?,
     };
-    Some(number * sign)
+    // Unsigned ones of 8 bytes are written as such: the bits count.
+    let number = number.cast_signed();
+    Some(match digits.len() == text.len() {
+        true => number,
+        false => number.wrapping_neg(),
+    })
 }
 
 /// Where a register stands, by any of the names of its parts: `rdi`, `edi`, `di`, `dil`.
@@ -165,6 +167,8 @@ mod tests {
             ("8@%r15", (8, Source::Register(0))),
             ("-8@$-5", (-8, Source::Constant(-5))),
             ("8@$0x10", (8, Source::Constant(16))),
+            ("8@$18446744073709551615", (8, Source::Constant(-1))),
+            ("-8@$-9223372036854775808", (-8, Source::Constant(i64::MIN))),
             ("8@-16(%rbp)", (8, Source::Memory(32, -16))),
             ("8@(%rsp)", (8, Source::Memory(152, 0))),
         ] {
@@ -174,6 +178,7 @@ mod tests {
             "3@%rdi",
             "8@%rxx",
             "8@name(%rip)",
+            "8@$--9223372036854775808",
             "8@(%rax,%rbx,8)",
             "x",
             "8@",

@@ -1,0 +1,151 @@
+//! Which of the kernel's types an object needs: what has to be kept of a kernel so that
+//! the same programs can be made elsewhere (as `bpftool gen min_core_btf` does it).
+
+use super::model::{ExternKind, Object};
+use super::resolve::{asks_kernel, attach_btf_id};
+use super::target::Target;
+use crate::btf::{Btf, Kind, PartIds, essential_name};
+use crate::isa::{CallTarget, Insn, decode_all};
+use crate::spec::helpers::{Detail, helper};
+use crate::util::TypeId;
+
+impl Object {
+    /// The types of the kernel that programs are [relocated for](Self::set_target), as far
+    /// as those of this object ask for them: relocated for this part of the kernel, they
+    /// have the same instructions, and a verifier finds the types that it needs. None where
+    /// nobody asks, or no kernel is there to be asked.
+    #[must_use]
+    pub fn kernel_types(&self) -> Option<Btf> {
+        let kernel = asks_kernel(self).then(|| self.target.kernel()).flatten()?;
+        let wanted = self.wanted_types(&kernel);
+        let programs = |object: &Self| -> Vec<_> {
+            let programs = object.every_program();
+            programs.map(|program| Some(program.ok()?.insns)).collect()
+        };
+        let before = programs(self);
+        let same = |part: &Btf| {
+            let mut other = self.clone();
+            other.set_target(Target::Kernel(part.clone()));
+            programs(&other) == before
+        };
+        // Most instructions hold offsets only; where they hold ids, those have to stay.
+        let parts = [PartIds::Renumbered, PartIds::Kept]
+            .into_iter()
+            .filter_map(|ids| kernel.part(wanted.iter().copied(), ids).ok());
+        let smallest = { parts }.find(same);
+        Some(smallest.unwrap_or(kernel))
+    }
+
+    /// The types that its programs ask for, or their verifier does.
+    fn wanted_types(&self, kernel: &Btf) -> Vec<TypeId> {
+        let mut wanted = Vec::new();
+        // Candidates of CO-RE relocations, and arguments of global functions, go by name.
+        let own = self.btf.iter().flat_map(Btf::own_types);
+        for ty in own.filter(|ty| !ty.name().is_empty() && is_type(ty.kind())) {
+            let named = kernel.flavors(ty.name());
+            wanted.extend(named.filter(|ty| is_type(ty.kind())).map(|ty| ty.id()));
+        }
+        for ext in &self.externs {
+            let kind = match ext.kind {
+                ExternKind::KernelFunction { .. } => Kind::Func,
+                ExternKind::KernelVariable { ty: Some(_) } => Kind::Var,
+                _ => continue,
+            };
+            wanted.extend(
+                kernel
+                    .find(essential_name(&ext.name), kind)
+                    .map(|ty| ty.id()),
+            );
+            wanted.extend(kernel.find(&ext.name, kind).map(|ty| ty.id()));
+            if kind == Kind::Var {
+                // Whether each CPU has its own is said by the section that it is in.
+                let sections = kernel.types().filter(|ty| ty.kind() == Kind::Datasec);
+                wanted.extend(sections.map(|ty| ty.id()));
+            }
+        }
+        let entries = self.entries.iter();
+        wanted.extend(entries.filter_map(|entry| attach_btf_id(entry, kernel)));
+        let called = self.code.iter().flat_map(|code| decode_all(&code.insns));
+        let called = called.filter_map(|(_, insn)| match insn {
+            Ok(Insn::Call(CallTarget::Helper(id))) => helper(id),
+            _ => None,
+        });
+        let details = called
+            .flat_map(|helper| helper.prototypes)
+            .flat_map(|prototype| {
+                let args = prototype.args.iter().map(|arg| arg.detail);
+                args.chain([prototype.ret.detail])
+            });
+        wanted.extend(details.filter_map(|detail| match detail {
+            Detail::Struct(name) => Some(kernel.find(name, Kind::Struct)?.id()),
+            _ => None,
+        }));
+        wanted
+    }
+}
+
+/// Whether something of this kind is a type, and no place in the kernel.
+const fn is_type(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Func | Kind::Var | Kind::Datasec | Kind::DeclTag | Kind::TypeTag
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::tests::vmlinux;
+
+    fn object(name: &str, kernel: &Btf) -> Object {
+        let mut object = Object::open(format!("tests/objects/{name}.bpf.o")).unwrap();
+        object.set_target(Target::Kernel(kernel.clone()));
+        object.set_ksym("vfs_read", 0xffff_ffff_8100_0020);
+        object
+    }
+
+    #[test]
+    fn a_part_of_the_kernel_gives_the_same_programs() {
+        let Some(bytes) = vmlinux() else {
+            return;
+        };
+        let kernel = Btf::parse(&bytes).unwrap();
+        // Offsets and sizes may be anywhere; ids of types, functions and variables stand in
+        // the instructions.
+        for (name, ids) in [
+            ("core_fields", PartIds::Renumbered),
+            ("core_bitfields", PartIds::Renumbered),
+            ("core_types", PartIds::Kept),
+            ("ksyms", PartIds::Kept),
+            ("kfuncs", PartIds::Kept),
+        ] {
+            let mut object = object(name, &kernel);
+            let part = object.kernel_types().unwrap();
+            let kept = part.count() == kernel.count();
+            assert_eq!(kept, ids == PartIds::Kept, "{name}: {} types", part.count());
+            assert!(part.to_bytes().len() < bytes.len() / 2, "{name}");
+            let insns = |object: &Object| -> Vec<_> {
+                let programs = object.programs();
+                programs
+                    .map(|program| program.ok().map(|program| program.insns))
+                    .collect()
+            };
+            let before = insns(&object);
+            assert!(before.iter().any(Option::is_some), "{name}");
+            object.set_target(Target::Kernel(part));
+            assert_eq!(insns(&object), before, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_asks_nothing_needs_nothing() {
+        let Some(bytes) = vmlinux() else {
+            return;
+        };
+        let kernel = Btf::parse(&bytes).unwrap();
+        assert!(object("tail_calls", &kernel).kernel_types().is_none());
+        let mut of_its_own = object("core_fields", &kernel);
+        of_its_own.set_target(Target::Own);
+        assert!(of_its_own.kernel_types().is_none());
+    }
+}
