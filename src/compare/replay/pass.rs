@@ -12,7 +12,7 @@ use super::programs::Programs;
 use super::sent::{puts_out, sent};
 use super::source::Opened;
 use super::stories::Story;
-use super::writers::{Kind as MapKind, Replayed, Writers};
+use super::writers::{Kind as MapKind, Writers};
 use crate::compare::recording::{Cause, End, Header, Output, Part, Source as Origin, When};
 use crate::instrument::{Firing, FiringFlags};
 use crate::util::MapId;
@@ -249,11 +249,7 @@ impl<'r> Pass<'r> {
         }
         story.firings += 1;
         let mut all_sent = Vec::new();
-        let mut replayed = Replayed {
-            firing,
-            ended,
-            strayed: None,
-        };
+        let mut astray = None;
         match player.play(running, firing)? {
             Played::Same => {}
             Played::Other { log, returned } => {
@@ -262,14 +258,16 @@ impl<'r> Pass<'r> {
                 }
                 let program = (&part.original, form);
                 let strayed = story.differ(program, number, firing, (log, returned));
-                replayed.strayed = strayed.map(|strayed| (strayed, log));
+                astray = strayed.map(|strayed| (strayed, log));
             }
             Played::Stopped(fault) => {
                 story.stop((&part.original, form), number, firing, &fault);
             }
         }
-        self.writers
-            .note(place, &form.plan, &story.touches, &replayed);
+        let astray = astray.as_ref().map(|(strayed, log)| (strayed, *log));
+        let what = (&form.plan, &story.touches);
+        self.writers.begin(firing, ended);
+        self.writers.note(place, what, firing.log, astray);
         if self.puts_out {
             player.take_outputs(firing.cpu, &all_sent, &mut self.outputs);
         }
