@@ -70,7 +70,7 @@ impl Printer {
     /// Shows on the standard error what is no error, but matters.
     pub fn warn(&mut self, text: &str) -> Result<(), Failure> {
         self.out.flush()?;
-        anstream::eprintln!("{WARNING}warning{WARNING:#}: {text}");
+        say(WARNING, "warning", text);
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Printer {
     pub fn complain(&mut self, text: &str) -> Result<(), Failure> {
         // What was printed comes before the error about what follows.
         self.out.flush()?;
-        anstream::eprintln!("{ERROR}error{ERROR:#}: {text}");
+        say(ERROR, "error", text);
         Ok(())
     }
 
@@ -90,9 +90,19 @@ impl Printer {
             Ok(exit) | Err(Failure::Error { exit, .. }) => exit,
             Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Fine,
             Err(Failure::Output(error)) => {
-                anstream::eprintln!("{ERROR}error{ERROR:#}: the output can't be written: {error}");
+                say(
+                    ERROR,
+                    "error",
+                    format!("the output can't be written: {error}"),
+                );
                 Exit::Bad
             }
         }
     }
+}
+
+/// Tells the standard error. Where that can't be written, nobody is there to be told so: the
+/// exit code says enough.
+fn say(style: Style, word: &str, text: impl Display) {
+    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#}: {text}");
 }

@@ -11,7 +11,7 @@ use super::input::KernelArguments;
 use super::printer::Printer;
 use super::run::Engine;
 use crate::compare::replay::{Bare, Replay, ReplayError, Source};
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, Vm};
 use crate::object::Object;
 use crate::report::{HistogramRule, MapContents, ReplayView};
 
@@ -65,8 +65,9 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     let file = arguments.recording.display().to_string();
     let source = Source::File(arguments.recording.clone());
     let in_file = |error: ReplayError| match error {
-        ReplayError::Recording(error) => Failure::bad(format!("{file}: {error}")),
-        ReplayError::WrongObject(_) => Failure::bad(format!("{file}: {error}")),
+        ReplayError::Recording(_) | ReplayError::WrongObject(_) | ReplayError::WrongVersion(_) => {
+            Failure::bad(format!("{file}: {error}"))
+        }
         error => error.into(),
     };
     let replay = Replay::new(&object, source).map_err(in_file)?;
@@ -76,13 +77,17 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     };
     let mut exit = Exit::Fine;
     for engine in engines {
-        if replay.is_bare() {
-            let bare = replay.run_bare(&object, engine).map_err(in_file)?;
-            exit = exit.max(show_bare(&file, &object, &bare, printer)?);
-            continue;
-        }
         let start = Instant::now();
-        let report = replay.run(engine).map_err(in_file)?;
+        let (report, bare) = if replay.is_bare() {
+            let Bare {
+                report,
+                vm,
+                unwanted,
+            } = replay.run_bare(&object, engine).map_err(in_file)?;
+            (report, Some((vm, unwanted)))
+        } else {
+            (replay.run(engine).map_err(in_file)?, None)
+        };
         let elapsed = start.elapsed();
         printer.show(&ReplayView {
             recording: &file,
@@ -90,6 +95,9 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
             report: &report,
             elapsed: arguments.time.then_some(elapsed),
         })?;
+        if let Some((vm, unwanted)) = bare {
+            show_bare(&object, &vm, &unwanted, printer)?;
+        }
         if !report.is_fine() {
             exit = exit.max(Exit::No);
         }
@@ -97,20 +105,15 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Shows what came of programs on events on which none had run.
+/// Shows what is left of programs on events on which none had run: the events that none is
+/// for, and what the maps hold.
 fn show_bare(
-    file: &str,
     object: &Object,
-    bare: &Bare,
+    vm: &Vm,
+    unwanted: &[(String, u64)],
     printer: &mut Printer,
-) -> Result<Exit, Failure> {
-    printer.show(&ReplayView {
-        recording: file,
-        object: object.file(),
-        report: &bare.report,
-        elapsed: None,
-    })?;
-    for (event, samples) in &bare.unwanted {
+) -> Result<(), Failure> {
+    for (event, samples) in unwanted {
         let why = format!("no program of {} is for {event}", object.file());
         if printer.is_json() {
             printer.row(&json!({ "event": event, "samples": samples, "why": why }))?;
@@ -118,7 +121,7 @@ fn show_bare(
             printer.text(format!("{samples} events passed over: {why}\n"))?;
         }
     }
-    let maps = bare.vm.maps();
+    let maps = vm.maps();
     for map in maps.filter(|map| !map.def().frozen && !map.def().map_type.holds_maps()) {
         if let Some(contents) = MapContents::new(&map, object.btf(), HistogramRule::default())? {
             if !printer.is_json() {
@@ -127,9 +130,5 @@ fn show_bare(
             printer.show(&contents)?;
         }
     }
-    Ok(if bare.report.is_fine() {
-        Exit::Fine
-    } else {
-        Exit::No
-    })
+    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bpflab::kernel::program_ids;
@@ -59,18 +59,11 @@ fn attach_and_wait() {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-#[test]
-fn a_process_that_is_killed_leaves_nothing() {
-    if !is_there() {
-        return;
-    }
+/// Starts another process of these tests, one that attaches and waits; gives it with the
+/// ids that it tells.
+fn waiting(test: &str) -> (Child, Vec<u32>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "leaving::attach_and_wait",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -85,8 +78,70 @@ fn a_process_that_is_killed_leaves_nothing() {
         .map(|id| id.parse().unwrap())
         .collect();
     let there = program_ids().unwrap();
-    assert!(ids.iter().all(|id| there.contains(id)), "{ids:?}");
+    assert!(
+        !ids.is_empty() && ids.iter().all(|id| there.contains(id)),
+        "{ids:?}"
+    );
+    (child, ids)
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_nothing() {
+    if !is_there() {
+        return;
+    }
+    let (mut child, ids) = waiting("leaving::attach_and_wait");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(are_gone(&ids), "{ids:?}");
+}
+
+/// A probe is an instruction in the memory of each process that has the library.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+mod breakpoint {
+    use std::os::unix::fs::FileExt;
+
+    use bpflab::kernel::attach::AttachPoint;
+    use bpflab::spec::ProgType;
+
+    use super::super::rig::program;
+    use super::*;
+
+    /// A function that nothing in these tests calls or probes.
+    const PROBED: &str = "lchown";
+
+    /// What the process below does: it puts a probe into its parent.
+    #[test]
+    #[ignore = "only as a process of the test below"]
+    fn probe_and_wait() {
+        let program = program("probes", ProgType::Kprobe, &[], "r0 = 0");
+        let point = AttachPoint::uprobe("libc.so.6", PROBED);
+        let point = point.with_pid(std::os::unix::process::parent_id());
+        let attachment = attached(&program, &point).unwrap();
+        println!("\nids {}", attachment.info().unwrap().id);
+        std::thread::sleep(Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_process_that_is_killed_leaves_no_breakpoint() {
+        const BREAKPOINT: u8 = 0xcc;
+        if !is_there() {
+            return;
+        }
+        let function = libc::lchown as *const () as u64;
+        let memory = std::fs::File::open("/proc/self/mem").unwrap();
+        let first = || {
+            let mut byte = [0];
+            memory.read_exact_at(&mut byte, function).unwrap();
+            byte[0]
+        };
+        let before = first();
+        assert_ne!(before, BREAKPOINT);
+        let (mut child, ids) = waiting("leaving::breakpoint::probe_and_wait");
+        assert_eq!(first(), BREAKPOINT, "{PROBED} is probed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(are_gone(&ids), "{ids:?}");
+        assert_eq!(first(), before, "{PROBED} is as it was");
+    }
 }

@@ -14,8 +14,12 @@ use super::recorded::{WRITES, is_there, script, writes};
 /// A BTF tracepoint that reads fields of tasks.
 const EXITS: &str = "examples/bpf/exits.bpf.o";
 
-fn recorded(object: &str, mut command: Command) -> Vec<u8> {
-    let mut live = Live::start(&Object::open(object).unwrap(), &LiveOptions::default()).unwrap();
+fn recorded(object: &str, command: Command) -> Vec<u8> {
+    recorded_with(object, &LiveOptions::default(), command)
+}
+
+fn recorded_with(object: &str, options: &LiveOptions, mut command: Command) -> Vec<u8> {
+    let mut live = Live::start(&Object::open(object).unwrap(), options).unwrap();
     let mut file = Vec::new();
     let summary = live.run(&mut command, &mut file).unwrap();
     assert!(summary.recorded() > 0 && summary.lost() == 0, "{summary:?}");
@@ -89,4 +93,21 @@ fn what_asks_for_no_types_carries_none() {
     }
     let file = recorded("tests/objects/globals.bpf.o", writes(3, 10));
     assert_eq!(without_types(&file).1, 0);
+}
+
+#[test]
+fn a_program_that_was_asked_for_by_name_is_found() {
+    if !is_there() {
+        return;
+    }
+    let object = "tests/objects/optional_programs.bpf.o";
+    let options = LiveOptions {
+        programs: vec!["nor_this".to_owned()],
+        ..LiveOptions::default()
+    };
+    let file = recorded_with(object, &options, writes(3, 10));
+    let replay = Replay::new(&elsewhere(object), file).unwrap();
+    let report = replay.run(EngineKind::default()).unwrap();
+    assert_eq!(report.word(), Word::Equal, "{report:?}");
+    assert_eq!(report.programs.len(), 1);
 }

@@ -14,8 +14,11 @@ use crate::compare::replay::{Replay, Source};
 use crate::object::Object;
 use crate::report::CompareReport;
 
-pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    let path = arguments.object.as_deref().unwrap_or(Path::new(""));
+pub(super) fn run(
+    path: &Path,
+    arguments: &Arguments,
+    printer: &mut Printer,
+) -> Result<Exit, Failure> {
     let options = arguments.live.options(&arguments.programs)?;
     let object = arguments.live.open(path, &arguments.kernel)?;
     let command = arguments.live.command(printer.is_json());

@@ -13,11 +13,13 @@ use crate::kernel::Availability;
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let kernel = Availability::probe();
     if !kernel.usable() {
-        let text = kernel.missing().join("; ");
+        let missing = kernel.missing().join("; ");
+        let text = format!("not available here: {missing}");
         return Err(Failure::with(Exit::Unavailable, text));
     }
-    match arguments.generated {
-        Some(count) => generated::run(count, arguments, printer),
-        None => live::run(arguments, printer),
+    match (arguments.generated, &arguments.object) {
+        (Some(count), _) => generated::run(count, arguments, printer),
+        (None, Some(object)) => live::run(object, arguments, printer),
+        (None, None) => Err(Failure::bad("what is to be compared? Name an object")),
     }
 }

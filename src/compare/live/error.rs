@@ -1,5 +1,6 @@
 //! Why nothing could be recorded.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,9 @@ pub enum LiveError {
     /// There is nothing that could be recorded.
     #[error("nothing to record: {0}")]
     Nothing(String),
+    /// The command's end can't be waited for.
+    #[error("the command's end can't be waited for: {0}")]
+    Waiting(io::Error),
     /// The command can't be started.
     #[error("{command}: can't be started: {error}")]
     Command {
@@ -128,6 +132,10 @@ impl LiveError {
             Self::System { errno, .. } => *errno == Errno::EPERM,
             _ => false,
         }
+    }
+
+    pub(super) fn unavailable(why: impl Display) -> Self {
+        Self::Unavailable(format!("not available here: {why}"))
     }
 
     pub(super) fn system(what: &'static str) -> impl Fn(Errno) -> Self {

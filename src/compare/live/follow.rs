@@ -18,7 +18,9 @@ use super::tree::with_children;
 use crate::btf::{Btf, Kind};
 use crate::isa::assemble_with;
 use crate::kernel::attach::{AttachPoint, Attachment, attach};
-use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, running_btf};
+use crate::kernel::{
+    KernelMap, LoadOptions, LoadedMaps, LoadedProgram, TestRun, load, running_btf,
+};
 use crate::program::{MapDef, Program};
 use crate::spec::{MapType, ProgType, UpdateFlags};
 use crate::util::{Errno, MapId};
@@ -134,10 +136,9 @@ impl Follow {
     /// Follows the tree of whoever is, or will be, among the targets.
     pub fn start(tree: Tree, maps: &LoadedMaps) -> Result<Self, LiveError> {
         let btf = running_btf().ok_or_else(|| {
-            LiveError::Unavailable(
+            LiveError::unavailable(
                 "following a command's children takes the kernel's types \
-                 (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)"
-                    .to_owned(),
+                 (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)",
             )
         })?;
         let attached = |tracepoint, text| -> Result<_, LiveError> {
@@ -151,6 +152,7 @@ impl Follow {
             })?;
             Ok((attachment, loaded))
         };
+        tree.expect_births_to(0, maps)?;
         Ok(Self {
             _attached: [
                 attached("sched_process_free", FREE)?,
@@ -166,29 +168,27 @@ impl Follow {
         let thread = accepted(&thread, maps)?
             .test_run(&TestRun::default())?
             .retval;
-        let mut value = [0; 16];
-        value[..4].copy_from_slice(&thread.to_ne_bytes());
-        self.put(maps, self.tree.births, 0, &value)
+        self.tree.expect_births_to(thread, maps)
     }
 
     /// The process that was noted is a target, it and its children.
     pub fn adopt(&self, maps: &LoadedMaps) -> Result<u32, LiveError> {
         let value = self.noted(maps)?;
         let child = u32::from_ne_bytes([value[4], value[5], value[6], value[7]]);
-        self.put(maps, self.tree.births, 0, &[0; 16])?;
+        self.tree.expect_births_to(0, maps)?;
         self.add(maps, child)?;
         Ok(child)
     }
 
     /// A process that runs already is a target, it and its further children.
     pub fn add(&self, maps: &LoadedMaps, process: u32) -> Result<(), LiveError> {
-        let targets = self.tree.targets;
-        let size = maps.map(targets).map_or(0, |map| map.value_size());
-        let mut value = vec![0; size];
+        let targets = self.tree.map(self.tree.targets, maps)?;
+        let mut value = vec![0; targets.value_size()];
         if let Some(first) = value.first_mut() {
             *first = 1;
         }
-        self.put(maps, targets, process, &value)
+        let added = targets.update(&process.to_ne_bytes(), &value, UpdateFlags::empty());
+        added.map_err(|errno| LiveError::Follow { process, errno })
     }
 
     /// The same for a process and all that it has given birth to so far, as `/proc` tells.
@@ -199,10 +199,9 @@ impl Follow {
         let own = self.tree.program("whoami", PROCESS)?;
         let own = accepted(&own, maps)?.test_run(&TestRun::default())?.retval;
         if own != std::process::id() {
-            return Err(LiveError::Unavailable(
+            return Err(LiveError::unavailable(
                 "in a container with process numbers of its own a running process can't be \
-                 named; start the command here, or run bpflab outside"
-                    .to_owned(),
+                 named; start the command here, or run bpflab outside",
             ));
         }
         // Children that are born meanwhile add themselves, if their parent is known: so
@@ -233,20 +232,24 @@ impl Follow {
         let value = value.and_then(|value| <[u8; 16]>::try_from(value).ok());
         value.ok_or(LiveError::system("reading who was born")(Errno::ENOENT))
     }
-
-    fn put(&self, maps: &LoadedMaps, map: MapId, key: u32, value: &[u8]) -> Result<(), LiveError> {
-        let map = maps
-            .map(map)
-            .ok_or(LiveError::system("a map of ours")(Errno::EBADF))?;
-        map.update(&key.to_ne_bytes(), value, UpdateFlags::empty())
-            .map_err(|errno| LiveError::Follow {
-                process: key,
-                errno,
-            })
-    }
 }
 
 impl Tree {
+    /// The child that this thread gives birth to is noted; none's if it is 0. Whoever found
+    /// no room before is forgotten.
+    fn expect_births_to(&self, thread: u32, maps: &LoadedMaps) -> Result<(), LiveError> {
+        let mut value = [0; 16];
+        value[..4].copy_from_slice(&thread.to_ne_bytes());
+        let births = self.map(self.births, maps)?;
+        let noted = births.update(&0u32.to_ne_bytes(), &value, UpdateFlags::empty());
+        noted.map_err(LiveError::system("noting who is to be born"))
+    }
+
+    fn map<'m>(&self, map: MapId, maps: &'m LoadedMaps) -> Result<KernelMap<'m>, LiveError> {
+        maps.map(map)
+            .ok_or(LiveError::system("a map of ours")(Errno::EBADF))
+    }
+
     /// A program of ours on a raw tracepoint.
     fn program(&self, tracepoint: &str, text: &str) -> Result<Program, LiveError> {
         let mut program = Program::new(tracepoint, ProgType::RawTracepoint, Vec::new());
@@ -268,7 +271,7 @@ fn places(text: &str, btf: &Btf) -> Result<String, LiveError> {
     for name in ["tgid", "pid"] {
         let field = task.and_then(|task| btf.member(task.id(), name).ok().flatten());
         let field = field.ok_or_else(|| {
-            LiveError::Unavailable(format!("the kernel's types have no task_struct::{name}"))
+            LiveError::unavailable(format!("the kernel's types have no task_struct::{name}"))
         })?;
         let offset = field.bit_offset / 8;
         text = text.replace(&format!("{{{name}}}"), &offset.to_string());

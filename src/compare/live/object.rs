@@ -46,9 +46,9 @@ use crate::util::{Errno, MapId};
 #[derive(Debug)]
 pub struct Live {
     options: LiveOptions,
-    file: String,
-    /// The kernel's types that the object was relocated by, as a file.
-    kernel_types: Option<Vec<u8>>,
+    /// What a recording says of the object, and the files that it carries.
+    object: ObjectInfo,
+    files: Vec<(&'static [u8], Vec<u8>)>,
     maps: Arc<LoadedMaps>,
     record: RecordMaps,
     /// How many of the maps are the object's own.
@@ -73,10 +73,7 @@ impl Live {
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
         let kernel = Availability::probe();
         if !kernel.usable() {
-            let missing = kernel.missing().join("; ");
-            return Err(LiveError::Unavailable(format!(
-                "not available here: {missing}"
-            )));
+            return Err(LiveError::unavailable(kernel.missing().join("; ")));
         }
         let buffer = options.buffer()?;
         let programs = chosen(object, options)?;
@@ -88,10 +85,18 @@ impl Live {
         record.maps = record.maps.iter().cloned().chain([births()]).collect();
         let maps = LoadedMaps::create(&record.maps, object.btf())?;
         let programs = Programs::load(programs, &maps, &record, options)?;
+        let mut files = Vec::new();
+        let file = std::fs::read(object.file()).unwrap_or_default();
+        let described = ObjectInfo::new(object.file(), &file);
+        if !file.is_empty() {
+            files.push((Resource::OBJECT, file));
+        }
+        let types = object.kernel_types();
+        files.extend(types.map(|types| (Resource::KERNEL_BTF, types.to_bytes())));
         Ok(Self {
             options: options.clone(),
-            file: object.file().to_owned(),
-            kernel_types: object.kernel_types().map(|btf| btf.to_bytes()),
+            object: described,
+            files,
             maps: Arc::new(maps),
             own: own.len(),
             tree: Tree {
@@ -133,6 +138,7 @@ impl Live {
     /// # Errors
     /// As of [`run`](Self::run), and when it would never end or nobody is watched.
     pub fn watch(&mut self, sink: impl Write + Send) -> Result<Summary, LiveError> {
+        self.binary = None;
         let options = self.options.clone();
         options.can_watch()?;
         record(self, None, &options, sink)
@@ -262,18 +268,11 @@ impl Subject for Live {
         header.maps = maps
             .map(|(number, map)| RecordedMap::new(number, map))
             .collect();
-        let bytes = std::fs::read(&self.file).unwrap_or_default();
-        header.object = Some(ObjectInfo::new(&self.file, &bytes));
-        let mut resources = Vec::new();
-        if !bytes.is_empty() {
-            resources.push((Resource::OBJECT, bytes));
-        }
-        let types = self.kernel_types.clone();
-        resources.extend(types.map(|types| (Resource::KERNEL_BTF, types)));
+        header.object = Some(self.object.clone());
         Ok(Begun {
             drain,
             before,
-            resources,
+            resources: self.files.clone(),
         })
     }
 

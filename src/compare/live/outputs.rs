@@ -1,5 +1,6 @@
 //! What the recorded programs put out: firings, and whatever they send by themselves.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -31,8 +32,8 @@ pub(in crate::compare) struct Outputs {
     counts: Vec<Count>,
     /// Records that are no firings.
     damaged: u64,
-    /// Outputs that are too long for a recording, by map.
-    too_long: Vec<u32>,
+    /// How many outputs of each map are too long for a recording.
+    too_long: BTreeMap<u32, u64>,
 }
 
 /// How many firings of a program came.
@@ -100,7 +101,7 @@ impl Outputs {
             },
             counts: Vec::new(),
             damaged: 0,
-            too_long: Vec::new(),
+            too_long: BTreeMap::new(),
         };
         for (id, def) in (0..).zip(own) {
             let Some(map) = maps.map(MapId(id)) else {
@@ -153,8 +154,8 @@ impl Outputs {
         for (map, perf) in &self.perf {
             losses.push(loss(Cause::PerfFull, Some(*map), perf.lost()));
         }
-        for map in &self.too_long {
-            losses.push(loss(Cause::TooLong, Some(*map), 1));
+        for (map, count) in &self.too_long {
+            losses.push(loss(Cause::TooLong, Some(*map), *count));
         }
         if let Some(printk) = &self.printk {
             losses.push(loss(Cause::PrintkFull, None, printk.lost()?));
@@ -244,7 +245,7 @@ impl Drain for Outputs {
 /// Writes outputs until that fails.
 struct Sink<'w, W: Write> {
     writer: &'w mut Writer<W>,
-    too_long: &'w mut Vec<u32>,
+    too_long: &'w mut BTreeMap<u32, u64>,
     written: Result<(), WriteError>,
 }
 
@@ -254,7 +255,11 @@ impl<W: Write> Sink<'_, W> {
             return;
         }
         match self.writer.output(output) {
-            Err(WriteError::TooLong { .. }) => self.too_long.extend(output.map),
+            Err(WriteError::TooLong { .. }) => {
+                if let Some(map) = output.map {
+                    *self.too_long.entry(map).or_default() += 1;
+                }
+            }
             written => self.written = written,
         }
     }

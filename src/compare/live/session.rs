@@ -36,7 +36,7 @@ pub(super) trait Subject: Send {
         header: &mut Header,
     ) -> Result<Begun<Self::Drain>, LiveError>;
 
-    /// Switches everything off.
+    /// Switches everything off, also what a [`begin`](Self::begin) that failed switched on.
     fn end(&mut self) -> Result<(), LiveError>;
 
     /// Writes what is left, and says what happened: maps, losses, counts.
@@ -122,18 +122,25 @@ fn begin<'s, 'e, S: Subject, W: Write + Send + 's>(
         _ => Filter::All,
     };
     header.start = start();
-    let begun = subject.begin(child, &mut header)?;
-    let mut writer = Writer::new(Background::new(scope, sink), &header)?;
-    for (name, bytes) in &begun.resources {
-        writer.resource(&Resource { name, bytes })?;
+    let begun = subject.begin(child, &mut header);
+    let begun = begun.and_then(|begun| {
+        let mut writer = Writer::new(Background::new(scope, sink), &header)?;
+        for (name, bytes) in &begun.resources {
+            writer.resource(&Resource { name, bytes })?;
+        }
+        begun.before.write(&mut writer, When::Before)?;
+        // From now on the file can be read, whatever becomes of us.
+        writer.flush()?;
+        Ok(Under {
+            writer,
+            drain: begun.drain,
+        })
+    });
+    if begun.is_err() {
+        // Some of it may be on already. That it fails is told, what else does is not.
+        let _ = subject.end();
     }
-    begun.before.write(&mut writer, When::Before)?;
-    // From now on the file can be read, whatever becomes of us.
-    writer.flush()?;
-    Ok(Under {
-        writer,
-        drain: begun.drain,
-    })
+    begun
 }
 
 /// Waits for the end, switches off and writes the rest.
@@ -176,10 +183,7 @@ fn finish<'s, S: Subject, W: Write + Send + 's>(
     consumed?;
     off?;
     let status = child.as_mut().map(Child::end).transpose();
-    let status = status.map_err(|error| LiveError::Command {
-        command: "the command".to_owned(),
-        error,
-    })?;
+    let status = status.map_err(LiveError::Waiting)?;
     let mut summary = Summary {
         ended: match (waited, status, options.stop.as_ref().and_then(Stop::signal)) {
             (Ended::Command, Some(status), _) => match (status.code(), status.signal()) {

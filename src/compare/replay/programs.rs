@@ -58,8 +58,16 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs of a recording in an object.
+    /// Finds the programs of a recording in an object, those among them, too, that are only
+    /// loaded if they are asked for.
     pub fn of(object: &Object, header: &Header) -> Result<Self, ReplayError> {
+        let names = || header.programs.iter().map(|program| program.name.as_str());
+        let mut object = object.clone();
+        if let Some(name) = names().find(|name| object.entry(name).is_err()) {
+            let problem = format!("there is no program '{name}'");
+            return Err(ReplayError::WrongObject(problem));
+        }
+        object.load_only(names())?;
         let own: Vec<_> = object.programs().collect::<Result<_, _>>()?;
         let own: Vec<_> = own.into_iter().map(Arc::new).collect();
         Self::among(&own, object.maps(), header)

@@ -5,8 +5,8 @@ use crate::kernel::walk::walk;
 use crate::spec::UpdateFlags;
 use crate::util::Errno;
 
-/// How many elements a batch has at first, and at most: the kernel wants room for a whole
-/// bucket of a hash at once.
+/// How many elements a batch has at first, and at most, where the map has as many: the
+/// kernel wants room for a whole bucket of a hash at once.
 const FIRST: u32 = 256;
 const MOST: u32 = 1 << 20;
 
@@ -36,8 +36,8 @@ impl Contents {
             ..Self::default()
         };
         match contents.read_batches(map) {
-            // Not for this type; nothing was read.
-            Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP | Errno::EINVAL) => {
+            // Not for this type, or not in this kernel (before 5.6); or too large a bucket.
+            Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSPC) => {
                 contents.keys.clear();
                 contents.values.clear();
                 contents.read_one_by_one(map)?;
@@ -48,7 +48,8 @@ impl Contents {
     }
 
     fn read_batches(&mut self, map: &KernelMap<'_>) -> Result<(), Errno> {
-        let mut count = FIRST;
+        let room = map.fd().max_entries().max(1);
+        let (mut count, most) = (FIRST.min(room), MOST.min(room));
         let mut from: Option<Vec<u8>> = None;
         loop {
             let batch = map.lookup_batch(from.as_deref(), count, UpdateFlags::empty());
@@ -58,8 +59,8 @@ impl Contents {
                     self.values.extend_from_slice(&batch.values);
                 }
                 // A bucket does not fit; the batch begins anew.
-                Err(Errno::ENOSPC) if count < MOST => {
-                    count *= 4;
+                Err(Errno::ENOSPC) if count < most => {
+                    count = count.saturating_mul(4).min(most);
                     continue;
                 }
                 Err(errno) => return Err(errno),

@@ -70,6 +70,12 @@ impl Ring {
         })
     }
 
+    /// Whether there is nothing to be read.
+    pub fn is_empty(&self) -> bool {
+        let read = self.memory.word(TAIL).load(Ordering::Relaxed);
+        self.memory.word(HEAD).load(Ordering::Acquire) == read
+    }
+
     /// Hands over all records that are there, oldest first, with their headers. The kernel
     /// has the room for new ones as the reading goes on. What is no record comes as an empty
     /// one, with all that is behind it.
@@ -221,11 +227,12 @@ mod tests {
     #[test]
     fn records_come_whole_and_in_order_around_the_end() {
         let mut pair = Pair::new();
-        assert!(pair.take().is_empty());
+        assert!(pair.take().is_empty() && pair.ring.is_empty());
         // 1000 bytes do not divide 4096: each fifth record lies around the end.
         for round in 0..40u8 {
             let records = [record(1000, round), record(24, !round)];
             records.iter().for_each(|record| pair.put(record));
+            assert!(!pair.ring.is_empty());
             assert_eq!(pair.take(), records, "{round}");
             assert_eq!(
                 pair.ring.memory.word(TAIL).load(Ordering::Relaxed),

@@ -116,8 +116,8 @@ impl PerfSamples {
         self.streams.drain(|_, sample| each(sample))
     }
 
-    /// Waits until there is something to read, or for so long (forever without a time):
-    /// whether there is. A signal ends the waiting.
+    /// Waits until there is something to read, or for so long (without a time until all
+    /// processes that are sampled have ended): whether there is. A signal ends the waiting.
     ///
     /// # Errors
     /// What the kernel says.
@@ -154,7 +154,7 @@ impl PerfSamples {
     }
 
     /// Descriptors that are ready to be read when there is something, for a wait on
-    /// several things.
+    /// several things. Those of tasks that have ended are ready for ever.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.streams.fds()
     }

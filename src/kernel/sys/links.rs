@@ -207,8 +207,8 @@ impl LinkFd {
             pid: probes.pid.unwrap_or(0),
             zero: 0,
         };
-        // SAFETY: `count` offsets, as many counters and cookies or none, and a path that ends with its
-        // zero; the kernel only reads them.
+        // SAFETY: `count` offsets, as many counters and cookies or none, and a path that
+        // ends with its zero; the kernel only reads them.
         unsafe { open(Cmd::LinkCreate, &mut attributes) }.map(Self::from)
     }
 }

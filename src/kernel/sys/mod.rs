@@ -29,7 +29,7 @@ pub use maps::KernelBatch;
 pub(super) use maps::{MapFd, MapRequest, NAME_LEN};
 pub(super) use mounts::{Access, Folder};
 pub(super) use perf::{EventFlags, EventRequest, PerfFd, SampleType};
-pub(super) use poll::poll;
+pub(super) use poll::{Polled, poll, poll_each};
 pub(super) use process::{
     Flag, first_signal, grace_period, hold, process, raise_on_signals, send_signal,
 };

@@ -6,12 +6,31 @@ use std::time::Duration;
 use super::bpf::{Result, last_errno};
 use crate::util::Errno;
 
+/// What became of a descriptor that was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polled {
+    /// Nothing yet.
+    Quiet,
+    /// There is something to read.
+    Readable,
+    /// Nobody will write to it any more (`POLLHUP`), or something is wrong with it; it is
+    /// not told whether there is something left.
+    Over,
+}
+
 /// Waits until one of the descriptors has something to read, or for so long; forever
 /// without a time. How many have; 0 as well where a signal came.
+pub fn poll(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<usize> {
+    let polled = poll_each(fds, timeout)?;
+    let ready = polled.iter().filter(|polled| **polled != Polled::Quiet);
+    Ok(ready.count())
+}
+
+/// The same, with what became of each.
 ///
 /// `poll(2)` asks each descriptor anew, so unlike a waiting list (`epoll`) it never rests
 /// on a wake-up that came too early.
-pub fn poll(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<usize> {
+pub fn poll_each(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<Vec<Polled>> {
     let mut polled: Vec<libc::pollfd> = fds
         .iter()
         .map(|fd| libc::pollfd {
@@ -27,13 +46,16 @@ pub fn poll(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<usize> 
     let count = libc::nfds_t::try_from(polled.len()).map_err(|_| Errno::EINVAL)?;
     // SAFETY: so many entries are there to be read and written; descriptors are borrowed.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), count, millis) };
-    match usize::try_from(ready) {
-        Ok(ready) => Ok(ready),
-        Err(_) => match last_errno() {
-            Errno::EINTR => Ok(0),
-            errno => Err(errno),
-        },
+    if ready < 0 && last_errno() != Errno::EINTR {
+        return Err(last_errno());
     }
+    let became = |polled: &libc::pollfd| match polled.revents {
+        _ if ready <= 0 => Polled::Quiet,
+        0 => Polled::Quiet,
+        events if events & libc::POLLIN != 0 => Polled::Readable,
+        _ => Polled::Over,
+    };
+    Ok(polled.iter().map(became).collect())
 }
 
 #[cfg(test)]
@@ -49,5 +71,12 @@ mod tests {
         assert_eq!(poll(&[reader.as_fd()], some), Ok(0));
         writer.write_all(b"x").unwrap();
         assert_eq!(poll(&[reader.as_fd()], None), Ok(1));
+        let (other, gone) = std::io::pipe().unwrap();
+        let both = [other.as_fd(), reader.as_fd()];
+        let became = poll_each(&both, None);
+        assert_eq!(became, Ok(vec![Polled::Quiet, Polled::Readable]));
+        drop(gone);
+        let became = poll_each(&both, None);
+        assert_eq!(became, Ok(vec![Polled::Over, Polled::Readable]));
     }
 }

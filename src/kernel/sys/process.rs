@@ -74,16 +74,17 @@ pub fn raise_on_signals(flag: &'static Flag) -> Result<()> {
         let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: only what is there is asked for.
+        let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
+        if asked == 0 && signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
+            continue;
+        }
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
         action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
         // SAFETY: the handler does only what a handler may: atomics and write(2).
-        let set = unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
+        let set = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
         if set != 0 {
             return Err(last_errno());
-        }
-        if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
-            // SAFETY: what was there is put back.
-            unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) };
         }
     }
     Ok(())
