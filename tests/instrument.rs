@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bpflab::Object;
 use bpflab::btf::Btf;
-use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Unrecordable};
+use bpflab::instrument::{Plan, RecordMaps, RecordOptions, Relay, Unrecordable};
 use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
@@ -27,9 +27,19 @@ const OPTIONS: RecordOptions = RecordOptions {
     all: false,
 };
 
-fn recorded(program: &Program) -> Result<Program, Unrecordable> {
+/// The forms of a program: that which is attached, and that which tail calls lead to.
+fn recorded(program: &Program) -> Result<[Program; 2], Unrecordable> {
     let added = RecordMaps::add(&program.maps, 1 << 16);
-    Plan::new(program)?.record(&added, &OPTIONS)
+    let plan = Plan::new(program)?;
+    let relay = Relay {
+        context_len: 64,
+        reads: 0,
+        follows: true,
+    };
+    Ok([
+        plan.record_opening(&added, &OPTIONS, &relay)?,
+        plan.record_following(&added, &OPTIONS, &relay)?,
+    ])
 }
 
 /// The programs of our own objects, each with where it comes from.
@@ -113,8 +123,8 @@ impl Count {
             self.other += 1;
             return;
         }
-        let form = match recorded(program) {
-            Ok(form) => form,
+        let forms = match recorded(program) {
+            Ok(forms) => forms,
             Err(refused) => {
                 let text = refused.to_string();
                 if text.contains("do more than watch") {
@@ -133,19 +143,23 @@ impl Count {
             }
         };
         self.recorded += 1;
-        if original_ours.accepted {
-            self.ours += 1;
-            let verdict = ours(&form);
-            if !verdict.accepted {
-                self.wrong.push(format!(
-                    "{name}: ours: {:?} {}",
-                    verdict.errno, verdict.message
-                ));
+        self.ours += usize::from(original_ours.accepted);
+        let original = original.filter(|it| it.accepted);
+        self.kernels += usize::from(original.is_some());
+        for form in &forms {
+            if original_ours.accepted {
+                let verdict = ours(form);
+                if !verdict.accepted {
+                    self.wrong.push(format!(
+                        "{name}: ours: {:?} {}",
+                        verdict.errno, verdict.message
+                    ));
+                }
             }
-        }
-        if let Some(original) = original.filter(|it| it.accepted) {
-            self.kernels += 1;
-            match kernels(&form) {
+            let Some(original) = &original else {
+                continue;
+            };
+            match kernels(form) {
                 Ok(verdict) if verdict.accepted => {
                     self.walked[0] += usize::try_from(original.processed()).unwrap();
                     self.walked[1] += usize::try_from(verdict.processed()).unwrap();

@@ -13,7 +13,10 @@ use std::sync::Arc;
 use bpflab::compare::{Answer, Engine, Ours, Subject};
 use bpflab::r#gen::Options;
 use bpflab::harness::EngineKind;
-use bpflab::instrument::{Firing, FiringFlags, Plan, RecordMaps, RecordOptions};
+use bpflab::instrument::{
+    Begins, Candidate, Firing, FiringFlags, Plan, RecordMaps, RecordOptions, Relays, Segments,
+    Unrecordable,
+};
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
 use bpflab::verifier::{self, verify};
@@ -29,12 +32,18 @@ fn firing(output: &Output) -> Option<&[u8]> {
     }
 }
 
+/// The number of the program that is fired.
+const NUMBER: u32 = 3;
+
 /// What was seen of the programs of a type.
 #[derive(Debug, Default)]
 struct Seen {
     recorded: u32,
     entries: usize,
     overflowed: u32,
+    /// Those that make tail calls, and how often another program went on.
+    jumping: u32,
+    relayed: u32,
     unrecordable: BTreeMap<String, u32>,
 }
 
@@ -44,43 +53,73 @@ impl Seen {
         let program = &*subject.program;
         let added = RecordMaps::add(&program.maps, 1 << 16);
         let options = RecordOptions {
-            number: 3,
+            number: NUMBER,
             context_len: u32::try_from(subject.event.record().len()).unwrap_or(0),
             all: true,
         };
-        let plan = match Plan::new(program) {
-            Ok(plan) => plan,
-            Err(refused) => {
-                self.refuse(&refused.reason.to_string());
-                return Ok(());
-            }
+        let plans: Vec<_> = subject.programs().map(|it| Plan::new(it)).collect();
+        let candidates = subject
+            .programs()
+            .zip(&plans)
+            .map(|(program, plan)| Candidate {
+                program,
+                plan: plan.as_ref().map_err(|why| why.reason.to_string()),
+                context_len: options.context_len,
+            });
+        let relays = Relays::new(&candidates.collect::<Vec<_>>());
+        let (Ok(_), Some(Ok(plan))) = (relays.get(0), plans.first()) else {
+            self.refuse(&relays.get(0).unwrap_err());
+            return Ok(());
         };
-        let form = match plan.record(&added, &options) {
-            Ok(form) => Arc::new(form),
-            Err(refused) => {
-                self.refuse(&refused.reason.to_string());
-                return Ok(());
+        let mut forms = Vec::new();
+        for (number, (program, plan)) in (0..).zip(subject.programs().zip(&plans)) {
+            let options = RecordOptions {
+                number: NUMBER + number,
+                ..options
+            };
+            let form = match (relays.get(number as usize), plan) {
+                (Ok(relay), Ok(plan)) if number == 0 => {
+                    plan.record_opening(&added, &options, &relay)
+                }
+                (Ok(relay), Ok(plan)) if relay.follows => {
+                    plan.record_following(&added, &options, &relay)
+                }
+                // Nobody comes here.
+                _ => {
+                    let mut other = Program::clone(program);
+                    other.maps = added.maps.clone();
+                    Ok(other)
+                }
+            };
+            let form = match form {
+                Ok(form) => Arc::new(form),
+                Err(refused) => {
+                    self.refuse(&refused.reason.to_string());
+                    return Ok(());
+                }
+            };
+            let verdict = verify(&form, &verifier::Options::default()).verdict;
+            if !verdict.accepted {
+                let original = verify(program, &verifier::Options::default()).verdict;
+                if number > 0 && !original.accepted {
+                    self.refuse("a program that it jumps to is refused");
+                    return Ok(());
+                }
+                return Err(format!("the recorded form is refused: {}", verdict.message));
             }
-        };
-        let verdict = verify(&form, &verifier::Options::default()).verdict;
-        if !verdict.accepted {
-            return Err(format!("the recorded form is refused: {}", verdict.message));
+            forms.push(form);
         }
+        let form = forms.remove(0);
         let run = |subject: &Subject| {
             let answer = Ours::new(EngineKind::Checked).run(subject);
             answer.map_err(|error| error.to_string())
         };
         let original = run(subject)?;
-        let others = subject.others.iter().map(|other| {
-            let mut other = Program::clone(other);
-            other.maps = added.maps.clone();
-            Arc::new(other)
-        });
-        let others = others.collect();
-        let recorded = run(&Subject::new(form, subject.event.clone()).with_others(others))?;
+        let recorded = run(&Subject::new(form, subject.event.clone()).with_others(forms))?;
         self.recorded += 1;
+        self.jumping += u32::from(!plan.jumps().is_empty());
         same(&original, &recorded)?;
-        self.read(&plan, &recorded)
+        self.read(&plans, &recorded)
     }
 
     fn refuse(&mut self, why: &str) {
@@ -88,7 +127,11 @@ impl Seen {
     }
 
     /// The firing.
-    fn read(&mut self, plan: &Plan, recorded: &Answer) -> Result<(), String> {
+    fn read(
+        &mut self,
+        plans: &[Result<Plan, Unrecordable>],
+        recorded: &Answer,
+    ) -> Result<(), String> {
         let outcome = &recorded.details.as_ref().ok_or("no details")?.outcome;
         let mut firings = outcome.outputs.iter().filter_map(firing);
         let firing =
@@ -97,13 +140,20 @@ impl Seen {
             return Err("two firings".to_owned());
         }
         let returned = outcome.runs.last().map(|run| run.r0);
-        if Some(firing.returned) != returned || firing.program != 3 || firing.sequence != 0 {
+        if Some(firing.returned) != returned || firing.program != NUMBER || firing.sequence != 0 {
             return Err(format!("{firing:?}, returned {returned:?}"));
         }
         self.overflowed += u32::from(firing.flags.contains(FiringFlags::OVERFLOW));
-        for entry in plan.entries(firing.log) {
-            entry.map_err(|error| error.to_string())?;
-            self.entries += 1;
+        let plan = |number: u32| {
+            let plan = plans.get(number.checked_sub(NUMBER)? as usize)?;
+            plan.as_ref().ok()
+        };
+        for piece in Segments::new(firing.program, firing.log, plan) {
+            self.relayed += u32::from(piece.begins != Begins::Fired);
+            for entry in plan(piece.program).ok_or("no program")?.entries(piece.log) {
+                entry.map_err(|error| error.to_string())?;
+                self.entries += 1;
+            }
         }
         Ok(())
     }
@@ -148,6 +198,7 @@ fn of_type(prog_type: ProgType, count: u32) {
     eprintln!("{}: {seen:#?}", prog_type.name());
     assert!(seen.recorded * 3 > count, "{seen:?}");
     assert!(seen.entries > seen.recorded as usize, "{seen:?}");
+    assert!(seen.jumping > 0 && seen.relayed > 0, "{seen:?}");
 }
 
 #[test]

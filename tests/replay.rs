@@ -12,6 +12,8 @@ mod full_ring;
 mod made_up;
 #[path = "replay/order.rs"]
 mod order;
+#[path = "replay/relay.rs"]
+mod relay;
 #[path = "replay/taped.rs"]
 mod taped;
 #[path = "replay/unjudged.rs"]

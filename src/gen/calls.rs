@@ -139,9 +139,6 @@ pub(super) fn tail(body: &mut Body<'_>) {
     if role.is_callback() || body.held > 0 || !body.setting.has_map(maps::JUMPS) {
         return;
     }
-    if body.setting.options.recorded && !body.choices.chance(5) {
-        return;
-    }
     let held = body.state.with(|holds| holds == Holds::Context);
     let kept: RegSet = held.iter().filter(|reg| KEPT.contains(*reg)).collect();
     let Some(context) = body.one_of(kept) else {

@@ -15,7 +15,7 @@ pub struct Options {
     pub defined: bool,
     /// For runs of a tracing program that are recorded: what depends on the machine is kept
     /// and goes on to be computed with, since the recording tells it; memory anywhere is
-    /// read; and what can't be recorded (tail calls, walks over hashes) is rare.
+    /// read; and what can't be recorded (walks over hashes) is rare.
     pub recorded: bool,
 }
 

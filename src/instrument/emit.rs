@@ -103,6 +103,38 @@ impl Log {
         }
     }
 
+    /// Leads `at`, which is the buffer's address, to the place of the next entry, less the
+    /// log's start; so many bytes are added to the log's length, and as many as `counted` has.
+    pub(super) fn advance(
+        &self,
+        block: &mut Block,
+        at: Reg,
+        other: Reg,
+        fixed: u32,
+        counted: Option<Reg>,
+    ) {
+        let length = i16::try_from(self.length).unwrap_or(i16::MAX);
+        let fixed = i32::try_from(fixed).unwrap_or(i32::MAX);
+        block.load(Size::Dw, other, at, length);
+        block.alu(AluOp::Add, other, fixed);
+        if let Some(count) = counted {
+            block.alu(AluOp::Add, other, count);
+        }
+        block.store(Size::Dw, at, length, other);
+        if let Some(count) = counted {
+            block.alu(AluOp::Sub, other, count);
+        }
+        block.alu(AluOp::Add, other, -fixed);
+        let mask = i32::try_from(self.size - 1).unwrap_or(i32::MAX);
+        block.alu(AluOp::And, other, mask);
+        block.alu(AluOp::Add, at, other);
+    }
+
+    /// Where a byte of an entry is, from where [`advance`](Self::advance) leads to.
+    pub(super) fn at(&self, byte: u32) -> i16 {
+        i16::try_from(self.start + byte).unwrap_or(i16::MAX)
+    }
+
     /// The code of an entry. `saved` is where the arguments of a call are that is over.
     ///
     /// # Errors
@@ -256,31 +288,16 @@ impl Entry<'_, '_> {
     /// Makes `at` point to the place of the entry, less the log's start; what the entry
     /// takes is added to the log's length.
     fn position(&mut self, at: Reg, other: Reg, counted: Option<Reg>) {
-        let length = i16::try_from(self.log.length).unwrap_or(i16::MAX);
         let fixed = self.site.fields.iter().fold(NUMBER_BYTES, |sum, field| {
             sum + match field.length {
                 Length::Fixed(bytes) => bytes,
                 Length::Counted { .. } => COUNT_BYTES,
             }
         });
-        let fixed = i32::try_from(fixed).unwrap_or(i32::MAX);
         let block = &mut self.block;
         self.log.buffer(block, self.slots, at);
-        block.load(Size::Dw, other, at, length);
-        block.alu(AluOp::Add, other, fixed);
-        if let Some(count) = counted {
-            block.alu(AluOp::Add, other, count);
-        }
-        block.store(Size::Dw, at, length, other);
-        if let Some(count) = counted {
-            block.alu(AluOp::Sub, other, count);
-        }
-        block.alu(AluOp::Add, other, -fixed);
-        let mask = i32::try_from(self.log.size - 1).unwrap_or(i32::MAX);
-        block.alu(AluOp::And, other, mask);
-        block.alu(AluOp::Add, at, other);
-        let start = i16::try_from(self.log.start).unwrap_or(i16::MAX);
-        block.store(Size::H, at, start, i32::from(self.site.number));
+        self.log.advance(block, at, other, fixed, counted);
+        block.store(Size::H, at, self.log.at(0), i32::from(self.site.number));
     }
 
     /// Where in the buffer, from the entry's place on, a field stands.

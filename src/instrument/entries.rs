@@ -32,6 +32,12 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        let mut log = self.log.clone();
+        log.bytes(log.left()).unwrap_or_default()
+    }
+
     fn read(&mut self) -> Result<Entry<'a>, Damaged> {
         let offset = self.log.offset();
         let number = take(&mut self.log, 2)?;

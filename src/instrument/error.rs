@@ -44,9 +44,41 @@ pub enum Reason {
     /// Something that is no instruction.
     #[error("{0}")]
     NoInstruction(String),
-    /// A tail call, which doesn't come back.
+    /// A tail call of a program that is recorded alone.
     #[error("a tail call doesn't come back: the firing would end in another program")]
     TailCall,
+    /// A tail call that may lead to a program that can't be recorded.
+    #[error("its tail calls may lead to '{program}', which can't be recorded: {why}")]
+    LeadsTo {
+        /// That program.
+        program: String,
+        /// What is in the way there.
+        why: String,
+    },
+    /// A prog array that a program uses, too, which can't be recorded: what is in it can't be
+    /// replaced by recorded forms.
+    #[error("its tail calls go by {map}, as those of '{program}', which can't be recorded: {why}")]
+    Shares {
+        /// The prog array.
+        map: String,
+        /// The program.
+        program: String,
+        /// What is in its way.
+        why: String,
+    },
+    /// A tail call to a program that reads more of the context than this one's event has.
+    #[error(
+        "its tail calls may lead to '{program}', which reads {read} bytes of the context, of which \
+         its own event has {len}"
+    )]
+    ReadsBeyond {
+        /// That program.
+        program: String,
+        /// What it reads.
+        read: u32,
+        /// What there is.
+        len: u32,
+    },
     /// A helper whose effects can't be written down.
     #[error("bpf_{name}: {why}")]
     Helper {
@@ -80,7 +112,7 @@ pub enum Reason {
         needed: u32,
     },
     /// Too many sites for a number of 16 bits.
-    #[error("{0} sites: a log can tell 65,535 of them apart")]
+    #[error("{0} sites: a log can tell 65,533 of them apart")]
     Sites(usize),
     /// A jump that would have to go farther than an instruction can say.
     #[error("a jump would go too far once code is inserted")]

@@ -7,7 +7,8 @@ use super::liveness::Liveness;
 use super::site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
 use crate::isa::{CallTarget, Insn, Operand, Reg, RegSet, Size};
 use crate::program::Program;
-use crate::util::Pc;
+use crate::spec::helpers::id;
+use crate::util::{MapId, Pc};
 
 /// The most bytes of a field whose size is not known before the program runs.
 const MOST_COUNTED: u16 = 4096;
@@ -24,11 +25,21 @@ pub(super) struct Clear {
     pub(super) size: u32,
 }
 
+/// A tail call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Jump {
+    /// The call.
+    pub pc: Pc,
+    /// The prog array in whose programs it ends.
+    pub map: MapId,
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) sites: Vec<Site>,
     pub(super) clears: Vec<Clear>,
+    pub(super) jumps: Vec<Jump>,
     /// How many bytes of the context the program reads, from its start.
     pub(super) context: u32,
 }
@@ -200,6 +211,12 @@ impl Finder<'_> {
             return Ok(());
         };
         self.check_callback(at, &signature)?;
+        if target == CallTarget::Helper(id::tail_call) {
+            let map = at.before.map(&signature);
+            let map = map.ok_or(Reason::Instruction("nobody knows which map is meant"))?;
+            let (pc, map) = (at.pc, map.id);
+            self.found.jumps.push(Jump { pc, map });
+        }
         let source = match signature.class {
             Class::World | Class::Effect => Source::World,
             Class::Own | Class::Plain => Source::Own,

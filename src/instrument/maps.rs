@@ -109,8 +109,8 @@ pub(super) mod state {
     pub(in crate::instrument) const SIZE: u32 = 32;
 }
 
-/// What lies where in a value of `scratch`: whether it is in use, then the firing as it
-/// goes to the ring buffer, the log at its end.
+/// What lies where in a value of `scratch`: whether it is in use, what a tail call hands
+/// over, then the firing as it goes to the ring buffer, the log at its end.
 ///
 /// An entry's place is the log's length modulo [`LOG`](scratch::LOG), so that no test for
 /// the end is needed at the sites, and none doubles the states that a verifier walks; that
@@ -126,7 +126,9 @@ pub(super) mod scratch {
     /// an entry that begins just before this.
     pub(in crate::instrument) const LOG: u32 = 16 << 10;
     pub(in crate::instrument) const BUSY: u32 = 0;
-    pub(in crate::instrument) const FIRING: u32 = 8;
+    /// What the program that a tail call leads to has to know, a word of 64 bits: `handover`.
+    pub(in crate::instrument) const HANDOVER: u32 = 8;
+    pub(in crate::instrument) const FIRING: u32 = 16;
     /// How long the log is, a word of 64 bits.
     pub(in crate::instrument) const LOG_LEN: u32 = FIRING + firing::offset::LOG_LEN;
 

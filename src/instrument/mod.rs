@@ -29,6 +29,8 @@
 //! | `replay`, `tape` | the replay form, and how it takes what the tape has |
 //! | `maps`, `replay_maps` | the maps that either adds, and what lies where in them |
 //! | `firing`, `entries` | the bytes of a firing and of its log |
+//! | `relays` | which programs' firings may go on in which others |
+//! | `handover`, `segments` | how they do, and how such a log is read |
 //! | `error` | why a program can't be recorded, where a log is damaged |
 
 mod calls;
@@ -41,24 +43,30 @@ mod error;
 mod find;
 mod firing;
 mod frame;
+mod handover;
 mod liveness;
 mod maps;
 mod patch;
 mod plan;
 mod record;
+mod relays;
 mod replay;
 mod replay_maps;
+mod segments;
 mod site;
 mod tape;
 mod unwritten;
 
 pub use entries::{Entries, Entry};
 pub use error::{Damage, Damaged, Reason, Unrecordable};
+pub use find::Jump;
 pub use firing::{Firing, FiringFlags};
 pub use maps::{RecordMaps, RecordOptions, RecordState};
 pub use plan::Plan;
+pub use relays::{Candidate, Relay, Relays};
 pub use replay::ReplayForm;
 pub use replay_maps::ReplayMaps;
+pub use segments::{Begins, Segment, Segments};
 pub use site::{Field, Flow, Length, Moment, Place, Site, Source, What, Whose};
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use super::context::check_type;
 use super::dataflow::{Bytes, Dataflow, Kind, Owner};
 use super::entries::Entries;
 use super::error::{Reason, Unrecordable};
-use super::find::{Clear, Finder, Found};
+use super::find::{Clear, Finder, Found, Jump};
 use super::frame::Frame;
+use super::handover::MOST_SITES;
 use super::liveness::Liveness;
 use super::site::{Moment, Site};
 use super::unwritten::Unwritten;
@@ -23,6 +24,7 @@ pub struct Plan {
     pub(super) code: Code,
     pub(super) sites: Vec<Site>,
     pub(super) clears: Vec<Clear>,
+    pub(super) jumps: Vec<Jump>,
     pub(super) functions: Vec<Function>,
     /// How many bytes of the context the program reads, from its start.
     pub(super) context: u32,
@@ -98,14 +100,23 @@ impl Plan {
                 .map_err(|reason| unrecordable(Some(pc), reason))
         })?;
         let found = finder.found;
-        if found.sites.len() > usize::from(u16::MAX) {
+        if found.sites.len() > MOST_SITES {
             return Err(whole(Reason::Sites(found.sites.len())));
+        }
+        for jump in &found.jumps {
+            let function = cfg.subprogram_at(jump.pc).unwrap_or(0);
+            let function = cfg.subprograms().get(function as usize);
+            if function.is_some_and(|it| flow.is_in_callback(it.start)) {
+                let why = "a tail call in what a helper calls back";
+                return Err(unrecordable(Some(jump.pc), Reason::Instruction(why)));
+            }
         }
         let functions = functions(program, &cfg, &flow, &liveness, &stack, &unwritten);
         Ok(Self {
             program: program.clone(),
             sites: found.sites,
             clears: found.clears,
+            jumps: found.jumps,
             context: found.context,
             functions,
             code,
@@ -118,13 +129,21 @@ impl Plan {
         &self.sites
     }
 
+    /// Its tail calls: where there are some, its firings may go on in other programs, so that
+    /// it is only recorded [together with them](super::Relays).
+    #[must_use]
+    pub fn jumps(&self) -> &[Jump] {
+        &self.jumps
+    }
+
     /// The program that was analysed.
     #[must_use]
     pub const fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The entries of a firing's log.
+    /// The entries of a firing's log, or of the [piece](super::Segment) that the program wrote
+    /// of it.
     #[must_use]
     pub fn entries<'a>(&'a self, log: &'a [u8]) -> Entries<'a> {
         Entries::new(&self.sites, log)

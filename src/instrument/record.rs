@@ -6,7 +6,11 @@
 //! | each function's entry | where the buffer is: from the caller in a register that nobody else uses, or by the same look-ups |
 //! | each site | the entry of the log |
 //! | where memory was that nobody wrote | zeros (`clear`) |
+//! | before a tail call | how the program goes on that it leads to (`handover`) |
 //! | the program's exit | the return value, the firing into the ring buffer, the buffer is free |
+//!
+//! In the form that a tail call leads to, the program's entry finds the buffer that is in use
+//! as a function's does, and appends to its log.
 //!
 //! A buffer is taken by raising the CPU's depth; the word `BUSY` in it is a second lock,
 //! for programs that can be preempted, whose firings need not end in the order in which
@@ -18,9 +22,11 @@ use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
 use super::error::{Reason, Unrecordable};
 use super::firing::{FiringFlags, offset};
 use super::frame::Frame;
+use super::handover::{Says, Way};
 use super::maps::{RecordMaps, RecordOptions, scratch, state};
 use super::patch::{Block, Label, Patch};
 use super::plan::{Called, Function, Plan};
+use super::relays::Relay;
 use super::site::{Moment, Site};
 use crate::isa::{AluOp, AtomicOp, Insn, JumpOp, Reg, RegSet, Size, Width};
 use crate::program::Program;
@@ -30,33 +36,78 @@ use crate::util::{MapId, Pc};
 use crate::verifier;
 
 /// What can't be done, and where.
-type Failed = (Option<Pc>, Reason);
+pub(super) type Failed = (Option<Pc>, Reason);
 
 impl Plan {
     /// The recorded form: does the same, for those that it is to be recorded for, and
     /// leaves a [`Firing`](super::Firing) in the ring buffer.
     ///
     /// # Errors
-    /// [`Unrecordable`] when there is no room for what has to be added.
+    /// [`Unrecordable`] when there is no room for what has to be added, and when the program
+    /// makes tail calls.
     pub fn record(
         &self,
         added: &RecordMaps,
         options: &RecordOptions,
     ) -> Result<Program, Unrecordable> {
-        form(self, added, options).map_err(|(pc, reason)| Unrecordable {
+        if let Some(jump) = self.jumps().first() {
+            return Err(self.unrecordable((Some(jump.pc), Reason::TailCall)));
+        }
+        self.record_opening(added, options, &Relay::default())
+    }
+
+    /// The recorded form of a program whose firings may go on in others.
+    ///
+    /// # Errors
+    /// [`Unrecordable`] when there is no room for what has to be added.
+    pub fn record_opening(
+        &self,
+        added: &RecordMaps,
+        options: &RecordOptions,
+        relay: &Relay,
+    ) -> Result<Program, Unrecordable> {
+        let form = form(self, added, options, relay, false);
+        form.map_err(|failed| self.unrecordable(failed))
+    }
+
+    /// The recorded form that prog arrays hold: goes on with a firing of another program.
+    ///
+    /// # Errors
+    /// [`Unrecordable`] when there is no room for what has to be added.
+    pub fn record_following(
+        &self,
+        added: &RecordMaps,
+        options: &RecordOptions,
+        relay: &Relay,
+    ) -> Result<Program, Unrecordable> {
+        let form = form(self, added, options, relay, true);
+        form.map_err(|failed| self.unrecordable(failed))
+    }
+
+    /// Says that it can't be done.
+    pub(super) fn unrecordable(&self, (pc, reason): Failed) -> Unrecordable {
+        Unrecordable {
             program: self.program.name.clone(),
             pc,
             reason,
-        })
+        }
     }
 }
 
 /// Makes the recorded form.
-fn form(plan: &Plan, added: &RecordMaps, options: &RecordOptions) -> Result<Program, Failed> {
-    let context = Context::new(&plan.program, plan.context, options.context_len);
-    let start = scratch::log_start(context.len);
+fn form(
+    plan: &Plan,
+    added: &RecordMaps,
+    options: &RecordOptions,
+    relay: &Relay,
+    follows: bool,
+) -> Result<Program, Failed> {
+    let read = plan.context.max(relay.reads);
+    let context = Context::new(&plan.program, read, options.context_len);
+    let room = context.len.max(relay.context_len);
+    let start = scratch::log_start(room);
     if start + scratch::LOG > scratch::SIZE {
-        return Err((None, Reason::TooLarge(context.len)));
+        return Err((None, Reason::TooLarge(room)));
     }
     let flags = scratch::FIRING + offset::FLAGS;
     let log = Log {
@@ -72,6 +123,8 @@ fn form(plan: &Plan, added: &RecordMaps, options: &RecordOptions) -> Result<Prog
         added,
         options,
         context,
+        room,
+        follows,
         log,
         frames: plan.frames(),
         patch: Patch::default(),
@@ -97,6 +150,11 @@ struct Form<'a> {
     added: &'a RecordMaps,
     options: &'a RecordOptions,
     context: Context,
+    /// Bytes of context that its firings have: more than its own where others go on that have
+    /// more.
+    room: u32,
+    /// Whether tail calls lead to it.
+    follows: bool,
     log: Log,
     /// One for each of the plan's functions.
     frames: Vec<Frame>,
@@ -105,6 +163,8 @@ struct Form<'a> {
 
 /// The slots that inserted code at entries and sites may use: the first is the buffer's.
 const FIRST: u16 = 1;
+/// In the frame of a program that tail calls lead to, the slot that says which way it came.
+const WAY: u16 = 1;
 
 impl Form<'_> {
     /// The entries of functions, and their exits.
@@ -112,19 +172,49 @@ impl Form<'_> {
         let plan = self.plan;
         for (number, function) in plan.functions.iter().enumerate() {
             match (function.called, spare(function)) {
+                (Called::Main, _) if self.follows => self.follow(number, function),
                 (Called::Main, _) => self.main(number, function),
                 (Called::Directly, Some(reg)) => {
                     let mut block = Block::default();
                     block.store(Size::Dw, Reg::FP, self.frame(number).slot(0), reg);
                     self.patch.entry(function.start, block);
                 }
-                _ => self.find_buffer(number, function),
+                _ => self.enter_alone(number, function),
             }
         }
         for (pc, insn) in plan.code.iter() {
             self.pass_buffer(pc, insn.ok());
         }
+        for jump in &plan.jumps {
+            self.hand_over(jump.pc);
+        }
         Ok(())
+    }
+
+    /// The first slot that inserted code in a function may use.
+    fn first(&self, number: usize) -> u16 {
+        let function = self.plan.functions.get(number);
+        let is_main = function.is_some_and(|it| it.called == Called::Main);
+        FIRST + u16::from(self.follows && is_main)
+    }
+
+    /// Before a tail call.
+    fn hand_over(&mut self, pc: Pc) {
+        let Some(number) = self.plan.function_at(pc) else {
+            return;
+        };
+        let is_main = self.plan.functions.get(number).map(|it| it.called) == Some(Called::Main);
+        let follows = self.follows;
+        let log = self.log;
+        let frame = self.frame(number);
+        let says = match (is_main, follows) {
+            (false, _) => Says::Always(Way::Within),
+            (true, false) => Says::Always(Way::Instead),
+            (true, true) => Says::Slot(frame.slot(WAY)),
+        };
+        let mut block = Block::default();
+        log.hand_over(&mut block, &mut Slots::from(frame, FIRST), says);
+        self.patch.last_before(pc, block);
     }
 
     fn frame(&mut self, number: usize) -> &mut Frame {
@@ -189,7 +279,7 @@ impl Form<'_> {
         let number = self.options.number.cast_signed();
         entry.store(Size::W, buffer, header(offset::PROGRAM), number);
         entry.store(Size::H, buffer, header(offset::FLAGS), 0);
-        let len = imm(self.context.len);
+        let len = imm(self.room);
         entry.store(Size::W, buffer, header(offset::CONTEXT_LEN), len);
         entry.store(Size::Dw, buffer, header(offset::LOG_LEN), 0);
         entry.call(id::get_smp_processor_id);
@@ -200,6 +290,9 @@ impl Form<'_> {
             entry.load(size, Reg::R1, given, short(off));
             entry.store(size, buffer, header(offset::CONTEXT + off), Reg::R1);
         }
+        for off in (self.context.len.next_multiple_of(8)..self.room).step_by(8) {
+            entry.store(Size::Dw, buffer, header(offset::CONTEXT + off), 0);
+        }
         // As late as can be: the more firings are known to have ended before.
         entry.map(Reg::R1, self.added.ring);
         entry.mov(Reg::R2, PRODUCED);
@@ -208,14 +301,7 @@ impl Form<'_> {
         entry.store(Size::Dw, Reg::FP, slot, buffer);
         entry.mov(Reg::R1, given);
         self.patch.entry(function.start, entry);
-
-        let mut exits = Block::default();
-        exits.jump(epilogue);
-        for (pc, insn) in self.plan.code.iter() {
-            if pc < function.end && insn == Ok(Insn::Exit) {
-                self.patch.instead(pc, exits.clone());
-            }
-        }
+        self.exits_to(function, epilogue);
         let mut end = Block::default();
         end.bind(skip);
         end.mov(Reg::R1, -1);
@@ -226,6 +312,47 @@ impl Form<'_> {
         end.mov(Reg::R0, context::outside(self.plan.program.prog_type));
         end.push(Insn::Exit);
         end.bind(epilogue);
+        self.epilogue(&mut end, slot);
+        self.patch.end(function.start, end);
+    }
+
+    /// Makes the exits of the program lead to its epilogue.
+    fn exits_to(&mut self, function: &Function, epilogue: Label) {
+        let mut exits = Block::default();
+        exits.jump(epilogue);
+        for (pc, insn) in self.plan.code.iter() {
+            if pc < function.end && insn == Ok(Insn::Exit) {
+                self.patch.instead(pc, exits.clone());
+            }
+        }
+    }
+
+    /// The entry of a program that tail calls lead to, and what its exits lead to.
+    fn follow(&mut self, number: usize, function: &Function) {
+        let (epilogue, send) = (self.patch.label(), self.patch.label());
+        let log = self.log;
+        let frame = self.frame(number);
+        let (slot, way) = (frame.slot(0), frame.slot(WAY));
+        let task = Slots::from(frame, WAY + 1).take();
+        let given = Reg::R6;
+        let mut entry = Block::default();
+        entry.mov(given, Reg::R1);
+        let lost = self.find_buffer(&mut entry, slot, task);
+        entry.store(Size::Dw, Reg::FP, slot, Reg::R0);
+        log.take_over(&mut entry, self.options.number, way);
+        entry.mov(Reg::R1, given);
+        self.patch.entry(function.start, entry);
+        self.exits_to(function, epilogue);
+        let mut end = Block::default();
+        end.bind(lost);
+        end.mov(Reg::R0, context::outside(self.plan.program.prog_type));
+        end.push(Insn::Exit);
+        end.bind(epilogue);
+        end.load(Size::Dw, Reg::R1, Reg::FP, way);
+        end.jump_if(JumpOp::Eq, Reg::R1, 0, send);
+        log.go_back(&mut end, &mut Slots::from(self.frame(number), WAY + 1));
+        end.push(Insn::Exit);
+        end.bind(send);
         self.epilogue(&mut end, slot);
         self.patch.end(function.start, end);
     }
@@ -269,8 +396,7 @@ impl Form<'_> {
     }
 
     /// The entry of a function that nobody can tell where the buffer is.
-    fn find_buffer(&mut self, number: usize, function: &Function) {
-        let lost = self.patch.label();
+    fn enter_alone(&mut self, number: usize, function: &Function) {
         let frame = self.frame(number);
         let slot = frame.slot(0);
         let mut slots = Slots::from(frame, FIRST);
@@ -281,11 +407,7 @@ impl Form<'_> {
         for (reg, slot) in &saved {
             entry.store(Size::Dw, Reg::FP, *slot, *reg);
         }
-        if may_be_preempted(&self.plan.program) {
-            self.find_own(&mut entry, slot, task, lost);
-        } else {
-            self.find_last(&mut entry, slot, lost);
-        }
+        let lost = self.find_buffer(&mut entry, slot, task);
         entry.store(Size::Dw, Reg::FP, slot, Reg::R0);
         for (reg, slot) in &saved {
             entry.load(Size::Dw, *reg, Reg::FP, *slot);
@@ -297,6 +419,17 @@ impl Form<'_> {
         end.mov(Reg::R0, 0);
         end.push(Insn::Exit);
         self.patch.end(function.start, end);
+    }
+
+    /// The buffer that is in use: `r0`. Where there is none, it leads to a label.
+    fn find_buffer(&mut self, entry: &mut Block, slot: i16, task: i16) -> Label {
+        let lost = self.patch.label();
+        if may_be_preempted(&self.plan.program) {
+            self.find_own(entry, slot, task, lost);
+        } else {
+            self.find_last(entry, slot, lost);
+        }
+        lost
     }
 
     /// The buffer that was taken last on this CPU: `r0`.
@@ -347,14 +480,14 @@ impl Form<'_> {
     }
 
     fn place(&mut self, pc: Pc, moment: Moment, sites: &[&Site]) -> Result<(), Reason> {
-        let Some(frame) = self
-            .plan
-            .function_at(pc)
-            .and_then(|at| self.frames.get_mut(at))
-        else {
+        let Some(number) = self.plan.function_at(pc) else {
             return Ok(());
         };
-        let mut slots = Slots::from(frame, FIRST);
+        let first = self.first(number);
+        let Some(frame) = self.frames.get_mut(number) else {
+            return Ok(());
+        };
+        let mut slots = Slots::from(frame, first);
         let mut saving = Block::default();
         let saved = match moment {
             Moment::Before => Saved::new(),

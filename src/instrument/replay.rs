@@ -6,6 +6,7 @@
 //! | what is taken from the own memory | the instruction, then an entry | the same, then what the tape has |
 //! | what is taken from the world | the instruction, then an entry | what the tape has, then an entry |
 //! | what acts on the world | entries around the instruction | the entries |
+//! | a tail call | leads to the recorded form of a program | leads to its replay form |
 //!
 //! Both forms write their entries with the same code. Nothing is left of the kernel's
 //! memory but numbers, so a program that looks at kernel objects through typed pointers
@@ -18,13 +19,15 @@ use super::context::Context;
 use super::emit::{self, Buffer, Log, Saved, Slots};
 use super::error::{Reason, Unrecordable};
 use super::frame::Frame;
+use super::handover::{Says, Way};
 use super::maps::scratch;
 use super::patch::{Block, Patch};
-use super::plan::Plan;
-use super::replay_maps::ReplayMaps;
+use super::plan::{Called, Function, Plan};
+use super::record::Failed;
+use super::replay_maps::{ReplayMaps, following};
 use super::site::{Moment, Site, Source};
 use super::tape::Taker;
-use crate::isa::Insn;
+use crate::isa::{Insn, JumpOp, Reg, Size};
 use crate::program::Program;
 use crate::spec::{ProgFlags, ProgType};
 use crate::util::Pc;
@@ -37,9 +40,6 @@ pub struct ReplayForm {
     /// By original instruction, where what stands for it begins.
     places: Vec<Pc>,
 }
-
-/// What can't be done, and where.
-type Failed = (Option<Pc>, Reason);
 
 impl ReplayForm {
     /// Where what stands for an instruction of the original program begins: registers are
@@ -79,15 +79,27 @@ impl Plan {
     /// # Errors
     /// As of [`replay`](Self::replay).
     pub fn replay_form(&self, added: &ReplayMaps) -> Result<ReplayForm, Unrecordable> {
-        form(self, added).map_err(|(pc, reason)| Unrecordable {
-            program: self.program.name.clone(),
-            pc,
-            reason,
-        })
+        form(self, added, None).map_err(|failed| self.unrecordable(failed))
+    }
+
+    /// The replay form that prog arrays hold, of the program with this number: goes on with a
+    /// firing of another one. It has a name of its own, so that both can be in one machine.
+    ///
+    /// # Errors
+    /// As of [`replay`](Self::replay).
+    pub fn replay_following(
+        &self,
+        added: &ReplayMaps,
+        number: u32,
+    ) -> Result<ReplayForm, Unrecordable> {
+        let form = form(self, added, Some(number));
+        let mut form = form.map_err(|failed| self.unrecordable(failed))?;
+        form.program.name = following(&self.program.name);
+        Ok(form)
     }
 }
 
-fn form(plan: &Plan, added: &ReplayMaps) -> Result<ReplayForm, Failed> {
+fn form(plan: &Plan, added: &ReplayMaps, follows: Option<u32>) -> Result<ReplayForm, Failed> {
     let log = Log {
         buffer: Buffer::Value(added.log),
         length: scratch::LOG_LEN,
@@ -99,10 +111,12 @@ fn form(plan: &Plan, added: &ReplayMaps) -> Result<ReplayForm, Failed> {
     let mut form = Form {
         plan,
         added,
+        follows,
         log,
         frames: plan.frames(),
         patch: Patch::default(),
     };
+    form.jumps();
     form.sites()?;
     form.silent_calls().map_err(|reason| (None, reason))?;
     clear::insert(plan, &mut form.patch);
@@ -132,13 +146,79 @@ fn form(plan: &Plan, added: &ReplayMaps) -> Result<ReplayForm, Failed> {
 struct Form<'a> {
     plan: &'a Plan,
     added: &'a ReplayMaps,
+    /// The number of a program that tail calls lead to.
+    follows: Option<u32>,
     log: Log,
     /// One for each of the plan's functions.
     frames: Vec<Frame>,
     patch: Patch,
 }
 
+/// In the frame of a program that tail calls lead to, the slot that says which way it came.
+const WAY: u16 = 0;
+
 impl Form<'_> {
+    /// What tail calls hand over, and how a program goes on and ends that they lead to.
+    fn jumps(&mut self) {
+        let plan = self.plan;
+        if let (Some(program), Some(main)) = (self.follows, plan.functions.first()) {
+            self.follow(main, program);
+        }
+        for jump in &plan.jumps {
+            let number = plan.function_at(jump.pc);
+            let Some((number, frame)) = number.and_then(|at| Some((at, self.frames.get_mut(at)?)))
+            else {
+                continue;
+            };
+            let is_main = plan.functions.get(number).map(|it| it.called) == Some(Called::Main);
+            let says = match (is_main, self.follows) {
+                (false, _) => Says::Always(Way::Within),
+                (true, None) => Says::Always(Way::Instead),
+                (true, Some(_)) => Says::Slot(frame.slot(WAY)),
+            };
+            let mut block = Block::default();
+            self.log
+                .hand_over(&mut block, &mut Slots::from(frame, 0), says);
+            self.patch.last_before(jump.pc, block);
+        }
+    }
+
+    /// The entry and the exits of a program that tail calls lead to.
+    fn follow(&mut self, main: &Function, program: u32) {
+        let (epilogue, out) = (self.patch.label(), self.patch.label());
+        let Some(frame) = self.frames.first_mut() else {
+            return;
+        };
+        let way = frame.slot(WAY);
+        let mut slots = Slots::from(frame, WAY + 1);
+        let mut entry = Block::default();
+        self.log.buffer(&mut entry, &mut slots, Reg::R0);
+        self.log.take_over(&mut entry, program, way);
+        self.patch.entry(main.start, entry);
+        let mut exits = Block::default();
+        exits.jump(epilogue);
+        for (pc, insn) in self.plan.code.iter() {
+            if pc < main.end && insn == Ok(Insn::Exit) {
+                self.patch.instead(pc, exits.clone());
+            }
+        }
+        let mut end = Block::default();
+        end.bind(epilogue);
+        end.load(Size::Dw, Reg::R1, Reg::FP, way);
+        end.jump_if(JumpOp::Eq, Reg::R1, 0, out);
+        self.log.go_back(&mut end, &mut slots);
+        end.bind(out);
+        end.push(Insn::Exit);
+        self.patch.end(main.start, end);
+    }
+
+    /// The first slot that inserted code in a function may use.
+    fn first(&self, number: usize) -> u16 {
+        let function = self.plan.functions.get(number);
+        let is_main = function.is_some_and(|it| it.called == Called::Main);
+        u16::from(self.follows.is_some() && is_main)
+    }
+
     /// The entries of the log, and what comes from the tape.
     fn sites(&mut self) -> Result<(), Failed> {
         for ((pc, moment), sites) in self.plan.sites_by_place() {
@@ -153,14 +233,14 @@ impl Form<'_> {
 
     /// What is given.
     fn before(&mut self, pc: Pc, sites: &[&Site]) -> Result<(), Reason> {
-        let Some(frame) = self
-            .plan
-            .function_at(pc)
-            .and_then(|at| self.frames.get_mut(at))
-        else {
+        let Some(function) = self.plan.function_at(pc) else {
             return Ok(());
         };
-        let mut slots = Slots::from(frame, 0);
+        let first = self.first(function);
+        let Some(frame) = self.frames.get_mut(function) else {
+            return Ok(());
+        };
+        let mut slots = Slots::from(frame, first);
         let mut block = Block::default();
         for site in sites {
             let entry = self
@@ -180,11 +260,12 @@ impl Form<'_> {
         let Some(function) = self.plan.function_at(pc) else {
             return Ok(());
         };
+        let first = self.first(function);
         let (Some(frame), Some(insn)) = (self.frames.get_mut(function), self.plan.code.insn(pc))
         else {
             return Ok(());
         };
-        let mut slots = Slots::from(frame, 0);
+        let mut slots = Slots::from(frame, first);
         let mut saving = Block::default();
         let saved = emit::save_arguments(&mut saving, &mut slots, sites);
         let mut block = Block::default();

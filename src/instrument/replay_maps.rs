@@ -44,9 +44,17 @@ impl ReplayMaps {
     /// The most bytes of a log.
     pub const ROOM: usize = scratch::LOG as usize;
 
-    /// Adds the maps to those of an object.
+    /// Adds the maps to those of an object, whose prog arrays are empty.
     #[must_use]
     pub fn add(maps: &Arc<[MapDef]>) -> Self {
+        Self::add_leading(maps, |_, _| false)
+    }
+
+    /// The same for programs whose tail calls are replayed: an entry of a prog array is kept
+    /// if that is so of the map and the program, and names the program's
+    /// [following form](super::Plan::replay_following).
+    #[must_use]
+    pub fn add_leading(maps: &Arc<[MapDef]>, leads: impl Fn(MapId, &str) -> bool) -> Self {
         let next = |number: usize| MapId(u32::try_from(maps.len() + number).unwrap_or(u32::MAX));
         let mut tape = MapDef::new("replay_tape", MapType::Array, 4, tape::SIZE, 1);
         // What no log reaches is the number of no site.
@@ -55,10 +63,16 @@ impl ReplayMaps {
             value: vec![0xff; tape::SIZE as usize].into(),
         }];
         let log = MapDef::new("replay_log", MapType::Array, 4, scratch::SIZE, 1);
-        // Nothing that replays jumps to another program, which need not even be there.
-        let own = maps.iter().cloned().map(|mut map| {
-            let is_program = |entry: &Initial| matches!(entry, Initial::Program { .. });
-            map.initial.retain(|entry| !is_program(entry));
+        let own = (0..).map(MapId).zip(maps.iter().cloned());
+        let own = own.map(|(id, mut map)| {
+            map.initial.retain_mut(|entry| match entry {
+                Initial::Program { name, .. } => {
+                    let leads = leads(id, name);
+                    *name = following(name);
+                    leads
+                }
+                _ => true,
+            });
             map
         });
         Self {
@@ -67,6 +81,11 @@ impl ReplayMaps {
             log: next(1),
         }
     }
+}
+
+/// What the form of a program is called that prog arrays hold: both are in one machine.
+pub(super) fn following(program: &str) -> String {
+    format!("{program} (by a tail call)")
 }
 
 /// What lies where in the value of `tape`.

@@ -178,18 +178,73 @@ fn what_cannot_be_recorded_says_where_and_why() {
         let error = Plan::new(&program(prog_type, text)).unwrap_err();
         error.to_string()
     };
-    assert_eq!(
-        error(
-            ProgType::Kprobe,
-            "r2 = 0x00 ll\n r3 = 0\n call 12\n r0 = 0\n exit"
-        ),
-        "test: instruction 3: a tail call doesn't come back: the firing would end in another program"
-    );
     let walk = "r1 = 0x00 ll\n r2 = f ll\n r3 = 0\n r4 = 0\n call 164\n r0 = 0\n exit\n \
                 f: r0 = 0\n exit";
     assert!(error(ProgType::Kprobe, walk).contains("the order of a hash table's entries"));
     assert!(error(ProgType::Xdp, "r0 = 0\n exit").contains("programs of type xdp"));
     assert!(error(ProgType::Kprobe, "goto +5\n exit").contains("instruction 0"));
+}
+
+const JUMP: &str = "r2 = 0x00 ll\n r3 = 5\n call 12\n";
+
+/// What a tail call gives is its index; alone it can't be recorded.
+#[test]
+fn a_tail_call_is_a_site_and_leads_away() {
+    let plan = plan(&format!("{JUMP} r0 = 0\n exit"));
+    assert_eq!(lines(&plan), ["3 Before Own: Argument(3) 8"]);
+    assert_eq!(plan.jumps().len(), 1);
+    assert_eq!((plan.jumps()[0].pc, plan.jumps()[0].map.0), (Pc(3), 0));
+    let added = RecordMaps::add(&plan.program().maps, 4096);
+    let options = RecordOptions {
+        number: 0,
+        context_len: 0,
+        all: true,
+    };
+    let error = plan.record(&added, &options).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "test: instruction 3: a tail call doesn't come back: the firing would end in another program"
+    );
+    let relay = Relay::default();
+    assert!(plan.record_opening(&added, &options, &relay).is_ok());
+    assert!(plan.record_following(&added, &options, &relay).is_ok());
+}
+
+/// A function that makes a tail call may return what another program returns, not only what
+/// it returns itself: here a size.
+#[test]
+fn a_function_returns_what_a_tail_call_returns() {
+    let text = |jump: &str| {
+        format!(
+            "call f\n r2 = r0\n r1 = r10\n r1 += -16\n r3 = 0\n call 113\n r0 = 0\n exit\n \
+             f: {jump} r0 = 16\n exit"
+        )
+    };
+    assert_eq!(
+        lines(&plan(&text(""))),
+        ["5 After World: Result 8 Filled(1) 16"]
+    );
+    assert_eq!(
+        lines(&plan(&text(JUMP))),
+        [
+            "5 After World: Result 8 Filled(1) ≤4096",
+            "11 Before Own: Argument(3) 8"
+        ]
+    );
+}
+
+/// What a helper calls back is not left for another program.
+#[test]
+fn callbacks_make_no_tail_calls() {
+    let text = format!(
+        "r1 = 4\n r2 = f ll\n r3 = r10\n r4 = 0\n call 181\n r0 = 0\n exit\n \
+         f: call g\n r0 = 0\n exit\n g: {JUMP} r0 = 0\n exit"
+    );
+    let error = Plan::new(&program(ProgType::Kprobe, &text)).unwrap_err();
+    assert!(
+        error.to_string().contains("in what a helper calls back"),
+        "{error}"
+    );
 }
 
 /// A call of a helper that no kernel has stands where nobody comes.

@@ -10,9 +10,10 @@ use super::examples::CONTEXT;
 use super::replayed;
 use super::taped::Recorder;
 
-/// How many programs could be recorded, and how many could not.
-fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
-    let (mut equal, mut refused) = (0, 0);
+/// How many programs could be recorded, how many of them make tail calls, and how many could
+/// not be.
+fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64, u64) {
+    let (mut equal, mut jumping, mut refused) = (0, 0, 0);
     for seed in seeds {
         // Half of them are such as a kernel is given.
         let options = match seed % 2 {
@@ -23,16 +24,15 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
             },
         };
         let made = make(&mut Choices::seeded(seed, 250), options);
-        if !made.others.is_empty() {
-            refused += 1;
-            continue;
-        }
-        if let Err(why) = Plan::new(&made.program) {
+        let programs: Vec<_> = [made.program].into_iter().chain(made.others).collect();
+        let plans = programs.iter().map(|program| Plan::new(program));
+        if let Some(Err(why)) = plans.clone().find(Result::is_err) {
             eprintln!("{seed}: {why}");
             refused += 1;
             continue;
         }
-        let Some(mut recorder) = Recorder::try_new(vec![made.program.clone()], 0) else {
+        let jumps = plans.flatten().any(|plan| !plan.jumps().is_empty());
+        let Some(mut recorder) = Recorder::try_new(programs, 0) else {
             refused += 1;
             continue;
         };
@@ -48,8 +48,9 @@ fn made(prog_type: ProgType, seeds: std::ops::Range<u64>) -> (u64, u64) {
         let report = replayed(&recorder.finish());
         assert_eq!(report.word(), Word::Equal, "seed {seed}: {report:#?}");
         equal += 1;
+        jumping += u64::from(jumps);
     }
-    (equal, refused)
+    (equal, jumping, refused)
 }
 
 #[test]
@@ -60,8 +61,11 @@ fn programs_made_up_are_equal() {
         ProgType::PerfEvent,
         ProgType::Kprobe,
     ] {
-        let (equal, refused) = made(prog_type, 0..40);
-        eprintln!("{prog_type}: {equal} equal, {refused} can't be recorded");
-        assert!(equal > 5, "{prog_type}: {equal} equal, {refused} refused");
+        let (equal, jumping, refused) = made(prog_type, 0..80);
+        eprintln!("{prog_type}: {equal} equal ({jumping} jump), {refused} can't be recorded");
+        assert!(
+            equal > 10 && jumping > 2,
+            "{prog_type}: {equal} equal, {refused} refused"
+        );
     }
 }

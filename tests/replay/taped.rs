@@ -9,7 +9,9 @@ use bpflab::compare::recording::{
     Source, Summary, When, Writer,
 };
 use bpflab::harness::EngineKind;
-use bpflab::instrument::{Firing, Plan, RecordMaps, RecordOptions, Unrecordable};
+use bpflab::instrument::{
+    Candidate, Firing, Plan, RecordMaps, RecordOptions, Relays, Unrecordable,
+};
 use bpflab::program::{MapDef, Program};
 use bpflab::vm::events::Event;
 use bpflab::vm::maps::Kind;
@@ -72,19 +74,37 @@ impl Recorder {
     ) -> Result<Self, Unrecordable> {
         let maps = programs[0].maps.clone();
         let added = RecordMaps::add(&maps, 1 << 22);
-        let recorded = (0..).zip(&programs).map(|(number, program)| {
+        let plans = programs.iter().map(|program| Plan::new(program));
+        let plans: Vec<_> = plans.collect::<Result<_, _>>()?;
+        let candidates = programs
+            .iter()
+            .zip(&plans)
+            .map(|(program, plan)| Candidate {
+                program,
+                plan: Ok(plan),
+                context_len,
+            });
+        let relays = Relays::new(&candidates.collect::<Vec<_>>());
+        let (mut recorded, mut following) = (Vec::new(), Vec::new());
+        for (number, plan) in (0..).zip(&plans) {
+            let relay = relays.get(number as usize).unwrap();
             let options = RecordOptions {
                 number,
                 context_len,
                 all: true,
             };
-            let form = Plan::new(program)?.record(&added, &options)?;
-            Ok(Arc::new(form))
-        });
-        let recorded: Vec<_> = recorded.collect::<Result<_, _>>()?;
+            recorded.push(Arc::new(plan.record_opening(&added, &options, &relay)?));
+            if relay.follows {
+                let form = plan.record_following(&added, &options, &relay)?;
+                following.push(Arc::new(form));
+            }
+        }
+        let count = recorded.len();
+        recorded.append(&mut following);
         let mut vm = Vm::with_world(world);
         vm.set_engine(engine);
-        let handles = vm.load_programs(&added.maps, recorded).unwrap();
+        // Of two programs of a name the last one is in prog arrays.
+        let mut handles = vm.load_programs(&added.maps, recorded).unwrap();
         for handle in &handles {
             let verification = vm.verification(*handle).unwrap();
             let known = verification.outcome.as_ref().err();
@@ -97,6 +117,7 @@ impl Recorder {
                 verdict.log
             );
         }
+        handles.truncate(count);
         let mut recorder = Self {
             vm,
             handles,

@@ -145,17 +145,21 @@ fn compare_batch(
         return Ok(());
     };
     let start = Instant::now();
-    let members: Vec<_> = recorded
-        .members
-        .iter()
-        .filter_map(|member| batch.members.get(*member))
-        .collect();
-    let programs = members.iter().map(|member| member.program.clone());
-    let programs: Vec<_> = programs.collect();
+    let programs = recorded.members.iter().flat_map(|(_, programs)| programs);
+    let programs: Vec<_> = programs.cloned().collect();
     let replay = Replay::of_programs(&programs, &batch.maps, recorded.bytes)?;
     for (engine, report) in engines.iter().zip(replay_all(&replay, engines)) {
         let report = report?;
-        for (program, member) in report.programs.iter().zip(&members) {
+        let mut reports = &report.programs[..];
+        for (member, programs) in &recorded.members {
+            let (own, rest) = reports.split_at(programs.len().min(reports.len()));
+            reports = rest;
+            // That of the program itself, unless one that it jumps to has a worse one.
+            let worst = own.iter().rev();
+            let worst = worst.max_by_key(|program| program.verdict.word());
+            let (Some(program), Some(member)) = (worst, batch.members.get(*member)) else {
+                continue;
+            };
             let replayed = Replayed::of(&report, program, member.recipe);
             let word = replayed.word();
             *tally.engine(*engine).verdicts.entry(word).or_default() += 1;

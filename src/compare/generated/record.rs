@@ -13,11 +13,11 @@ use crate::compare::live::{Drain, Outputs, Snapshot};
 use crate::compare::recording::{
     Cause, CpuTotal, Ended, Header, How, Loss, RecordedMap, RecordedProgram, Summary, When, Writer,
 };
-use crate::instrument::{Plan, RecordMaps, RecordOptions, RecordState};
+use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, RecordState, Relays};
 use crate::isa::assemble_with;
 use crate::kernel::attach::{AttachPoint, Attachment, attach};
 use crate::kernel::{
-    LoadOptions, Loaded, LoadedMaps, LoadedProgram, NoVerdictKind, TestRun, load, possible_cpus,
+    self, LoadOptions, LoadedMaps, LoadedProgram, NoVerdictKind, TestRun, load, possible_cpus,
 };
 use crate::program::Program;
 use crate::spec::{ProgType, UpdateFlags};
@@ -42,8 +42,9 @@ pub(super) struct Recorder {
 /// What was recorded of a batch.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    /// Which of its members, by their numbers in the recording.
-    pub members: Vec<usize>,
+    /// Which of its members, by their places in the batch, and the programs of each that were
+    /// recorded, itself first: all of them by their numbers in the recording.
+    pub members: Vec<(usize, Vec<Arc<Program>>)>,
     /// The recording.
     pub bytes: Vec<u8>,
 }
@@ -54,11 +55,18 @@ const WHO: &str = "call bpf_get_current_pid_tgid
     r0 >>= 32
     exit";
 
-/// A member whose recorded form is loaded.
+/// A member whose recorded forms are loaded.
 struct Ready {
     member: usize,
-    program: LoadedProgram,
     point: AttachPoint,
+    /// Its own, then those of the programs that it jumps to.
+    loaded: Vec<Loaded>,
+}
+
+/// A program whose recorded form is loaded.
+struct Loaded {
+    program: Arc<Program>,
+    form: LoadedProgram,
 }
 
 impl Recorder {
@@ -91,13 +99,16 @@ impl Recorder {
         let maps = Arc::new(LoadedMaps::create(&added.maps, btf)?);
         tally.times.maps += start.elapsed();
 
-        let mut ready = Vec::new();
+        let mut ready: Vec<Ready> = Vec::new();
+        let mut number = 0;
         for (index, member) in batch.members.iter().enumerate() {
-            if let Some(program) = self.load(member, ready.len(), &added, &maps, tally)? {
+            let loaded = self.load(member, number, &added, &maps, tally)?;
+            number += loaded.len();
+            if !loaded.is_empty() {
                 ready.push(Ready {
                     member: index,
                     point: AttachPoint::of(&member.program)?,
-                    program,
+                    loaded,
                 });
             }
         }
@@ -105,18 +116,23 @@ impl Recorder {
             return Ok(None);
         }
         let start = Instant::now();
-        let attached = ready.iter().map(|one| attach(&one.program, &one.point));
+        let attached = ready.iter().filter_map(|one| {
+            let opening = one.loaded.first()?;
+            Some(attach(&opening.form, &one.point))
+        });
         let attached = attached.collect::<Result<Vec<_>, _>>()?;
         tally.times.attaching += start.elapsed();
 
         let start = Instant::now();
-        let members: Vec<usize> = ready.iter().map(|one| one.member).collect();
-        let mut writer = Writer::new(Vec::new(), &header(batch, &members))?;
-        Snapshot::read(&maps, &batch.maps).write(&mut writer, When::Before)?;
-        let numbered = (0..).zip(&members).filter_map(|(number, member)| {
-            let member = batch.members.get(*member)?;
-            Some((number, &*member.program))
+        let members = ready.iter().map(|one| {
+            let programs = one.loaded.iter().map(|loaded| loaded.program.clone());
+            (one.member, programs.collect())
         });
+        let members: Vec<(usize, Vec<Arc<Program>>)> = members.collect();
+        let programs = || members.iter().flat_map(|(_, programs)| programs);
+        let mut writer = Writer::new(Vec::new(), &header(batch, programs()))?;
+        Snapshot::read(&maps, &batch.maps).write(&mut writer, When::Before)?;
+        let numbered = (0..).zip(programs().map(|program| &**program));
         let mut outputs = Outputs::open(&maps, &added, &batch.maps, numbered, false)?;
         self.fire(batch, &added, &maps, &mut outputs, &mut writer)?;
         Snapshot::read(&maps, &batch.maps).write(&mut writer, When::After)?;
@@ -137,7 +153,8 @@ impl Recorder {
         Ok(Some(Recorded { members, bytes }))
     }
 
-    /// Judges a program, and loads its recorded form.
+    /// Judges a member and the programs that it jumps to, and loads their recorded forms, the
+    /// first of which has this number. None of them, where one can't be recorded.
     fn load(
         &self,
         member: &Member,
@@ -145,76 +162,82 @@ impl Recorder {
         added: &RecordMaps,
         maps: &LoadedMaps,
         tally: &mut Tally,
-    ) -> Result<Option<LoadedProgram>, GeneratedError> {
-        let recipe = member.recipe;
-        let find = |tally: &mut Tally, kind, text: String| {
-            tally.findings.push(Finding {
-                recipe,
-                shrunk: None,
-                kind,
-                detail: Detail::Refused(text),
-            });
-        };
-        let start = Instant::now();
-        let ours = verify(&member.program, &verifier::Options::default()).verdict;
-        tally.times.making += start.elapsed();
-        let start = Instant::now();
-        let theirs = judged(&member.program, maps)?;
-        tally.times.loading += start.elapsed();
-        let Some(Loaded {
-            verdict: theirs, ..
-        }) = theirs
-        else {
-            tally.unjudged += 1;
-            return Ok(None);
-        };
-        match (ours.accepted, theirs.accepted) {
-            (true, true) => {}
-            (false, false) => {
-                Tally::count(&mut tally.refused, ours.message);
-                return Ok(None);
-            }
-            (true, false) => {
-                find(tally, FindingKind::OnlyWeAccept, theirs.message);
-                return Ok(None);
-            }
-            (false, true) => {
-                find(tally, FindingKind::OnlyKernelAccepts, ours.message);
-                return Ok(None);
-            }
+    ) -> Result<Vec<Loaded>, GeneratedError> {
+        if !accepted_by_both(member, &member.program, maps, tally)? {
+            return Ok(Vec::new());
         }
-        let options = RecordOptions {
-            number: u32::try_from(number).unwrap_or(u32::MAX),
+        let programs = || [&member.program].into_iter().chain(&member.others);
+        let plans: Vec<_> = programs().map(|program| Plan::new(program)).collect();
+        let candidates = programs().zip(&plans).map(|(program, plan)| Candidate {
+            program,
+            plan: plan.as_ref().map_err(|why| why.reason.to_string()),
             context_len: CONTEXT,
-            all: false,
-        };
-        let recorded = Plan::new(&member.program).and_then(|plan| plan.record(added, &options));
-        let recorded = match recorded {
-            Ok(recorded) => recorded,
-            Err(unrecordable) => {
-                Tally::count(&mut tally.unrecordable, unrecordable.reason.to_string());
-                return Ok(None);
+        });
+        let relays = Relays::new(&candidates.collect::<Vec<_>>());
+        let mut loaded: Vec<Loaded> = Vec::new();
+        for (place, (program, plan)) in programs().zip(&plans).enumerate() {
+            let is_first = place == 0;
+            let (relay, plan) = match (relays.get(place), plan) {
+                (Ok(relay), Ok(plan)) => (relay, plan),
+                (Err(why), plan) if is_first => {
+                    let why = match plan {
+                        Ok(_) => "its tail calls may lead to a program that can't be recorded",
+                        Err(_) => &why,
+                    };
+                    Tally::count(&mut tally.unrecordable, why);
+                    return Ok(Vec::new());
+                }
+                // Nobody jumps to it.
+                _ => continue,
+            };
+            if !is_first {
+                if !relay.follows {
+                    continue;
+                }
+                if !accepted_by_both(member, program, maps, tally)? {
+                    let why = "a program that it jumps to is refused";
+                    Tally::count(&mut tally.unrecordable, why);
+                    return Ok(Vec::new());
+                }
             }
-        };
-        let start = Instant::now();
-        let loaded = judged(&recorded, maps)?;
-        tally.times.loading += start.elapsed();
-        let Some(loaded) = loaded else {
-            let reason = "the kernel gives no verdict on its recorded form: ENOMEM";
-            Tally::count(&mut tally.unrecordable, reason);
-            return Ok(None);
-        };
-        match loaded.program {
-            Some(program) => {
-                tally.recorded += 1;
-                Ok(Some(program))
+            let number = u32::try_from(number + loaded.len()).unwrap_or(u32::MAX);
+            let options = RecordOptions {
+                number,
+                context_len: CONTEXT,
+                all: false,
+            };
+            let form = match is_first {
+                true => plan.record_opening(added, &options, &relay),
+                false => plan.record_following(added, &options, &relay),
+            };
+            let form = match form {
+                Ok(form) => form,
+                Err(unrecordable) => {
+                    Tally::count(&mut tally.unrecordable, unrecordable.reason.to_string());
+                    return Ok(Vec::new());
+                }
+            };
+            let start = Instant::now();
+            let judged = judged(&form, maps)?;
+            tally.times.loading += start.elapsed();
+            let Some(judged) = judged else {
+                let reason = "the kernel gives no verdict on its recorded form: ENOMEM";
+                Tally::count(&mut tally.unrecordable, reason);
+                return Ok(Vec::new());
+            };
+            let Some(form) = judged.program else {
+                let text = judged.verdict.message;
+                find(tally, member, FindingKind::RecordedFormRefused, text);
+                return Ok(Vec::new());
+            };
+            if !is_first {
+                maps.set_program(&added.maps, &form)?;
             }
-            None => {
-                let text = loaded.verdict.message;
-                find(tally, FindingKind::RecordedFormRefused, text);
-                Ok(None)
-            }
+            let program = program.clone();
+            loaded.push(Loaded { program, form });
         }
+        tally.recorded += 1;
+        Ok(loaded)
     }
 
     /// Fires what is attached, and writes down what comes of it.
@@ -257,13 +280,9 @@ fn detach(attached: Vec<Attachment>) {
 }
 
 /// What the recording of a batch says of itself.
-fn header(batch: &Batch, members: &[usize]) -> Header {
-    let programs = (0..).zip(members).filter_map(|(number, member)| {
-        let program = &batch.members.get(*member)?.program;
-        let how = How::Instrumented;
-        Some(RecordedProgram::new(
-            number, program, TRACEPOINT, CONTEXT, how,
-        ))
+fn header<'p>(batch: &Batch, programs: impl Iterator<Item = &'p Arc<Program>>) -> Header {
+    let programs = (0..).zip(programs).map(|(number, program)| {
+        RecordedProgram::new(number, program, TRACEPOINT, CONTEXT, How::Instrumented)
     });
     let maps = (0..).zip(&*batch.maps);
     Header {
@@ -313,9 +332,46 @@ fn summary(
     })
 }
 
+/// Whether the kernel and we accept a program of a member; that they do not agree is found.
+fn accepted_by_both(
+    member: &Member,
+    program: &Arc<Program>,
+    maps: &LoadedMaps,
+    tally: &mut Tally,
+) -> Result<bool, GeneratedError> {
+    let start = Instant::now();
+    let ours = verify(program, &verifier::Options::default()).verdict;
+    tally.times.making += start.elapsed();
+    let start = Instant::now();
+    let theirs = judged(program, maps)?;
+    tally.times.loading += start.elapsed();
+    let Some(theirs) = theirs else {
+        tally.unjudged += 1;
+        return Ok(false);
+    };
+    let theirs = theirs.verdict;
+    match (ours.accepted, theirs.accepted) {
+        (true, true) => return Ok(true),
+        (false, false) => Tally::count(&mut tally.refused, ours.message),
+        (true, false) => find(tally, member, FindingKind::OnlyWeAccept, theirs.message),
+        (false, true) => find(tally, member, FindingKind::OnlyKernelAccepts, ours.message),
+    }
+    Ok(false)
+}
+
+/// What a verifier says of a member should not be.
+fn find(tally: &mut Tally, member: &Member, kind: FindingKind, text: String) {
+    tally.findings.push(Finding {
+        recipe: member.recipe,
+        shrunk: None,
+        kind,
+        detail: Detail::Refused(text),
+    });
+}
+
 /// The kernel's verdict. None where it ran out of what it has for one program, which it does
 /// each time; that has nothing to do with the memory of the machine.
-fn judged(program: &Program, maps: &LoadedMaps) -> Result<Option<Loaded>, GeneratedError> {
+fn judged(program: &Program, maps: &LoadedMaps) -> Result<Option<kernel::Loaded>, GeneratedError> {
     let mut attempts = 3;
     loop {
         match load(program, maps, &LoadOptions::default()) {

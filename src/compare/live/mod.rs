@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `session` | from the beginning to the end: who does what when |
 //! | `object`, `programs` | a session about an object's programs: how each gets into the kernel |
+//! | `forms` | the recorded forms of programs that tail calls may connect |
 //! | `bare` | a session about tracepoints without programs |
 //! | `follow`, `filter`, `tree` | whom it is about: the command's processes |
 //! | `consume`, `outputs` | emptying what the kernel fills |
@@ -23,6 +24,7 @@ mod context;
 mod error;
 mod filter;
 mod follow;
+mod forms;
 mod object;
 mod options;
 mod outputs;

@@ -6,11 +6,12 @@ use std::path::Path;
 use super::context::context_len;
 use super::error::LiveError;
 use super::filter;
+use super::forms::{self, Form, Loader, Placed};
 use super::options::LiveOptions;
 use crate::compare::recording::{How, RecordedProgram};
-use crate::instrument::{Plan, RecordMaps, RecordOptions};
+use crate::instrument::{Plan, RecordMaps};
 use crate::kernel::attach::{AttachPoint, Attachment, Place, attach};
-use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, NoVerdictKind, load};
+use crate::kernel::{LoadedMaps, LoadedProgram, NoVerdictKind};
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Program};
 
@@ -31,7 +32,10 @@ pub(super) struct Watched {
     attached: Option<Attachment>,
     /// How often the kernel did not run it, known when it is detached.
     pub missed: u64,
-    loaded: LoadedProgram,
+    /// What is attached.
+    loaded: Option<LoadedProgram>,
+    /// What its recorded callers jump to.
+    following: Option<LoadedProgram>,
 }
 
 /// A program that is not recorded at all.
@@ -84,15 +88,33 @@ impl Programs {
             options,
         };
         let mut loaded = Self::default();
-        for (number, program) in (0..).zip(programs) {
+        let mut placed = Vec::new();
+        for program in programs {
             let name = program.name.clone();
-            match loader.load(number, program) {
+            match loader.place(program) {
+                Ok(one) => placed.push(one),
+                Err(error) => loaded.leave_out(name, error, options)?,
+            }
+        }
+        let numbered: Vec<_> = (0..).zip(placed).collect();
+        let recorded = forms::load_all(&numbered, &loader);
+        for ((number, placed), form) in numbered.into_iter().zip(recorded.forms) {
+            let name = placed.program.name.clone();
+            match loader.load(number, placed, form) {
                 Ok(watched) => loaded.watched.push(watched),
                 Err(error) => loaded.leave_out(name, error, options)?,
             }
         }
+        // What jumps by an array that is not followed finds programs that stand alone.
+        let followed = recorded.relays.filled(&record.maps, true);
+        let others = recorded.relays.filled(&record.maps, false);
         for watched in &loaded.watched {
-            maps.set_program(&record.maps, &watched.loaded)?;
+            if let Some(following) = &watched.following {
+                maps.set_program(&followed, following)?;
+            }
+            if let Some(alone) = &watched.loaded {
+                maps.set_program(&others, alone)?;
+            }
         }
         loaded.or_nothing(|watched| watched.point.is_some())
     }
@@ -107,7 +129,14 @@ impl Programs {
         for mut watched in std::mem::take(&mut self.watched) {
             match watched.attach(binary) {
                 Ok(()) => self.watched.push(watched),
-                Err(error) => self.leave_out(watched.program.name, error, options)?,
+                Err(error) => {
+                    self.leave_out(watched.program.name.clone(), error, options)?;
+                    // Tail calls lead to it all the same.
+                    if watched.following.is_some() {
+                        watched.point = None;
+                        self.watched.push(watched);
+                    }
+                }
             }
         }
         *self = std::mem::take(self).or_nothing(|watched| watched.attached.is_some())?;
@@ -189,7 +218,10 @@ impl Watched {
             absent = Some(path.clone());
             *point = point.clone().with_path(binary);
         }
-        let attached = attach(&self.loaded, point).map_err(|error| LiveError::Attach {
+        let Some(loaded) = &self.loaded else {
+            return Ok(());
+        };
+        let attached = attach(loaded, point).map_err(|error| LiveError::Attach {
             program: self.program.name.clone(),
             error,
             absent,
@@ -219,15 +251,9 @@ impl Watched {
     }
 }
 
-/// What programs are loaded with.
-struct Loader<'a> {
-    maps: &'a LoadedMaps,
-    record: &'a RecordMaps,
-    options: &'a LiveOptions,
-}
-
 impl Loader<'_> {
-    fn load(&self, number: u32, program: Program) -> Result<Watched, LiveError> {
+    /// Finds out where a program is to be attached, and analyses it.
+    fn place(&self, program: Program) -> Result<Placed, LiveError> {
         let point = AttachPoint::of(&program);
         let is_jumped_to = is_jumped_to(&self.record.maps, &program.name);
         let point = match point {
@@ -249,46 +275,52 @@ impl Loader<'_> {
                 });
             }
         };
-        let context_len = context_len(&program);
-        let (loaded, how) = match self.recorded(number, &program, context_len) {
-            _ if point.is_none() => {
-                // Whoever jumps to it is kept to the targets already.
-                let why = "only tail calls lead to it".to_owned();
-                (self.accepted(&program)?, How::OutputsOnly { why })
-            }
-            Ok(loaded) => (loaded, How::Instrumented),
-            Err(why) => (self.as_it_is(&program)?, How::OutputsOnly { why }),
-        };
-        Ok(Watched {
-            number,
-            context_len,
-            how,
+        Ok(Placed {
+            context_len: context_len(&program),
+            plan: Plan::new(&program).map_err(|error| error.to_string()),
             point,
-            attached: None,
-            missed: 0,
-            loaded,
             program,
         })
     }
 
-    /// The recorded form, or why there is none.
-    fn recorded(
-        &self,
-        number: u32,
-        program: &Program,
-        context_len: u32,
-    ) -> Result<LoadedProgram, String> {
-        let options = RecordOptions {
+    fn load(&self, number: u32, placed: Placed, form: Form) -> Result<Watched, LiveError> {
+        let Placed {
+            program,
+            point,
+            context_len,
+            ..
+        } = placed;
+        let mut watched = Watched {
             number,
             context_len,
-            all: self.options.all,
+            how: How::Instrumented,
+            point,
+            attached: None,
+            missed: 0,
+            loaded: None,
+            following: None,
+            program,
         };
-        let plan = Plan::new(program).map_err(|error| error.to_string())?;
-        let recorded = plan.record(self.record, &options);
-        let recorded = recorded.map_err(|error| error.to_string())?;
-        self.judged(&recorded)
-            .map_err(|none| none.to_string())?
-            .map_err(|message| format!("the kernel rejects its recorded form: {message}"))
+        match form {
+            Ok(forms) if watched.point.is_some() || forms.following.is_some() => {
+                watched.loaded = forms.opening;
+                watched.following = forms.following;
+                watched.context_len = watched.context_len.max(forms.context_len);
+            }
+            _ if watched.point.is_none() => {
+                // Whoever jumps to it is kept to the targets already.
+                let why = "only tail calls of programs that are not recorded lead to it";
+                let why = why.to_owned();
+                watched.how = How::OutputsOnly { why };
+                watched.loaded = Some(self.accepted(&watched.program)?);
+            }
+            Ok(_) => {}
+            Err(why) => {
+                watched.loaded = Some(self.as_it_is(&watched.program)?);
+                watched.how = How::OutputsOnly { why };
+            }
+        }
+        Ok(watched)
     }
 
     /// The program itself, kept to the targets.
@@ -317,12 +349,6 @@ impl Loader<'_> {
             program: program.name.clone(),
             message,
         })
-    }
-
-    /// The program, or the verifier's line.
-    fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
-        let loaded = load(program, self.maps, &LoadOptions::default())?;
-        Ok(loaded.program.ok_or(loaded.verdict.message))
     }
 
     fn with_options(&self, point: AttachPoint) -> AttachPoint {

@@ -112,6 +112,7 @@ pub(super) fn run(
             engine: Some(ran_on),
             engine_why: refusal(&vm, handle).filter(|_| ran_on != engine),
             firings: firings(handle),
+            led_to: 0,
             raced: 0,
             missed: 0,
             verdict: Verdict::Nothing,

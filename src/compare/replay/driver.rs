@@ -167,14 +167,17 @@ impl Replay {
         pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
         drop(player);
         let part = self.programs.parts.get(story);
-        let form = part.and_then(|part| Some((part, part.form.as_ref().ok()?)));
-        let (Some((part, form)), Some(bytes)) = (form, pass.stopped_at) else {
+        let form = part.and_then(|part| part.form.as_ref().ok());
+        let (Some(form), Some(bytes)) = (form, pass.stopped_at) else {
             return Ok(Vec::new());
         };
-        let running = self.programs.find(part.recorded.number);
-        Ok(match (Firing::parse(&bytes), running) {
-            (Ok(firing), Some((_, running))) => look(&mut deck, running, form, &firing, pc, nth),
-            _ => Vec::new(),
+        let Ok(firing) = Firing::parse(&bytes) else {
+            return Ok(Vec::new());
+        };
+        // It may be another program's: tail calls led to the one that differs.
+        Ok(match self.programs.find(firing.program) {
+            Some((_, running)) => look(&mut deck, running, form, &firing, pc, nth),
+            None => Vec::new(),
         })
     }
 }

@@ -41,8 +41,9 @@ pub(super) enum Did {
     Went {
         /// Where the kernel's run came to.
         expected: Option<Pc>,
-        /// Where the replay came to, and how many entries of that site come before.
-        got: Option<(Pc, usize)>,
+        /// Where the replay came to: the site, its instruction, and how many entries of that
+        /// site come before.
+        got: Option<(u16, Pc, usize)>,
     },
     /// The recorded log is none of the program's.
     Damaged(String),
@@ -72,7 +73,10 @@ impl Findings {
                     findings.compare(their, our, nth);
                 }
                 (their, our) => {
-                    let got = our.map(|our| (our.site.pc, count(&mut seen, our.site)));
+                    let got = our.map(|our| {
+                        let nth = count(&mut seen, our.site);
+                        (our.site.number, our.site.pc, nth)
+                    });
                     let expected = their.map(|their| their.site.pc);
                     findings.did = Some(Did::Went { expected, got });
                 }

@@ -9,8 +9,8 @@ use crate::isa::Reg;
 use crate::util::Pc;
 use crate::vm::events::Event;
 
-/// Registers before the `nth` time that the instruction at `pc` of the original program is
-/// executed; none where the run does not come there.
+/// Registers before the `nth` time that the instruction at `pc` of a program (that of `form`)
+/// is executed, in a firing of the `running` one; none where the run does not come there.
 pub(super) fn look(
     deck: &mut Deck,
     running: usize,
@@ -20,14 +20,18 @@ pub(super) fn look(
     nth: usize,
 ) -> Vec<(Reg, u64)> {
     let handle = deck.programs.get(running).map(|(handle, _)| *handle);
-    let (Some(handle), Some(at)) = (handle, form.place(pc)) else {
+    let Some(handle) = handle else {
         return Vec::new();
     };
+    let places = form.places(pc);
+    let places: Vec<_> = places
+        .map(|(running, at)| (&*running.program.name, at))
+        .collect();
     let mut context = firing.context.to_vec();
     context.resize(context.len().max(deck.context_len(running)), 0);
     deck.cue(firing);
     let mut watcher = Watcher {
-        at,
+        places: &places,
         left: nth,
         registers: None,
     };
@@ -40,15 +44,18 @@ pub(super) fn look(
     all.collect()
 }
 
-struct Watcher {
-    at: Pc,
+struct Watcher<'a> {
+    /// In which programs, and where in each.
+    places: &'a [(&'a str, Pc)],
     left: usize,
     registers: Option<[u64; Reg::COUNT]>,
 }
 
-impl Watch for Watcher {
+impl Watch for Watcher<'_> {
     fn before(&mut self, step: &Step<'_>) {
-        if step.pc != self.at || self.registers.is_some() {
+        let is_there =
+            |(name, at): &(&str, Pc)| step.pc == *at && step.image.program().name == *name;
+        if self.registers.is_some() || !self.places.iter().any(is_there) {
             return;
         }
         match self.left.checked_sub(1) {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `driver` | a recording and its object, and what is asked of them |
 //! | `pass` | one way through the recording |
+//! | `relay` | firings that go from program to program |
 //! | `judge` | what is said at its end |
 //! | `source` | where it comes from |
 //! | `programs` | the object's programs, found by their instructions, rewritten |
@@ -42,6 +43,7 @@ mod outputs;
 mod pass;
 mod player;
 mod programs;
+mod relay;
 mod sent;
 mod source;
 mod stories;

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::contents::{self, After};
+use super::difference::Instruction;
 use super::error::ReplayError;
 use super::missing::Missing;
 use super::order::{Held, Order, Turn};
@@ -11,11 +12,12 @@ use super::player::{Played, Player};
 use super::programs::Programs;
 use super::sent::{puts_out, sent};
 use super::source::Opened;
-use super::stories::Story;
+use super::stories::{Piece, Story};
 use super::writers::{Kind as MapKind, Writers};
 use crate::compare::recording::{Cause, End, Header, Output, Part, Source as Origin, When};
 use crate::instrument::{Firing, FiringFlags};
 use crate::util::MapId;
+use crate::vm::Fault;
 
 /// One way through the recording.
 pub(super) struct Pass<'r> {
@@ -25,7 +27,7 @@ pub(super) struct Pass<'r> {
     pub writers: Writers,
     pub outputs: Outputs,
     /// Whether a program puts anything out, so that somebody has to look.
-    puts_out: bool,
+    pub(super) puts_out: bool,
     pub after: After,
     pub missing: Missing,
     order: Order,
@@ -249,29 +251,54 @@ impl<'r> Pass<'r> {
         }
         story.firings += 1;
         let mut all_sent = Vec::new();
-        let mut astray = None;
-        match player.play(running, firing)? {
-            Played::Same => {}
-            Played::Other { log, returned } => {
-                if self.puts_out {
-                    all_sent = sent(&part.original, &form.plan, firing.log, log);
+        let played = player.play(running, firing)?;
+        if form.plan.jumps().is_empty() {
+            let mut astray = None;
+            match played {
+                Played::Same => {}
+                Played::Other { log, returned } => {
+                    if self.puts_out {
+                        all_sent = sent(&part.original, &form.plan, firing.log, log);
+                    }
+                    let piece = Piece {
+                        log,
+                        earlier: &[],
+                        returned: Some(returned),
+                        then: (None, None),
+                    };
+                    let told = story.differ((&part.original, form), number, firing, &piece);
+                    astray = told.strayed.map(|strayed| (strayed, log));
                 }
-                let program = (&part.original, form);
-                let strayed = story.differ(program, number, firing, (log, returned));
-                astray = strayed.map(|strayed| (strayed, log));
+                Played::Stopped(fault) => {
+                    let pc = form.opening.original(fault.pc);
+                    let place = pc.map(|pc| Instruction::of(&part.original, pc));
+                    story.stop(number, firing, &fault, place);
+                }
             }
-            Played::Stopped(fault) => {
-                story.stop((&part.original, form), number, firing, &fault);
-            }
+            let astray = astray.as_ref().map(|(strayed, log)| (strayed, *log));
+            let what = (&form.plan, &story.touches);
+            self.writers.begin(firing, ended);
+            self.writers.note(place, what, firing.log, astray);
+        } else {
+            all_sent = self.relayed(firing, ended, number, &played);
         }
-        let astray = astray.as_ref().map(|(strayed, log)| (strayed, *log));
-        let what = (&form.plan, &story.touches);
-        self.writers.begin(firing, ended);
-        self.writers.note(place, what, firing.log, astray);
         if self.puts_out {
             player.take_outputs(firing.cpu, &all_sent, &mut self.outputs);
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// A run stopped, perhaps in a program that a tail call led to.
+    pub(super) fn stop(&mut self, firing: &Firing<'_>, number: u64, fault: &Fault) {
+        let programs = self.programs;
+        let at = programs.original_of(&fault.program, fault.pc);
+        let part = at.and_then(|(place, pc)| Some((programs.parts.get(place)?, pc)));
+        let instruction = part.map(|(part, pc)| Instruction::of(&part.original, pc));
+        let place = at.map(|(place, _)| place);
+        let place = place.or_else(|| programs.find(firing.program).map(|(place, _)| place));
+        if let Some(story) = place.and_then(|place| self.stories.get_mut(place)) {
+            story.stop(number, firing, fault, instruction);
+        }
     }
 
     fn output(&mut self, output: &Output<'_>) {

@@ -28,8 +28,10 @@ impl Deck {
     pub fn new(programs: &Programs, cpus: u32, engine: EngineKind) -> Result<Self, ReplayError> {
         let mut vm = Vm::with_world(World::with_cpus(cpus));
         vm.set_engine(engine);
-        let forms = programs.running().map(|(_, form)| form.program.clone());
-        let handles = vm.load_programs(&programs.maps.maps, forms.collect())?;
+        let opening = programs.running().map(|(_, form)| &form.opening);
+        let forms = opening.chain(programs.following());
+        let forms = forms.map(|running| running.program.clone()).collect();
+        let handles = vm.load_programs(&programs.maps.maps, forms)?;
         let contexts = programs.running().map(|(part, form)| {
             let len = form.plan.context_len(part.recorded.context_len);
             Event::bytes(vec![0; len as usize])

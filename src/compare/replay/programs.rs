@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::error::ReplayError;
 use crate::compare::recording::{Header, How, RecordedProgram};
-use crate::instrument::{Plan, ReplayForm, ReplayMaps};
+use crate::instrument::{
+    Begins, Candidate, Plan, Relays, ReplayForm, ReplayMaps, Segment, Segments, Unrecordable,
+};
 use crate::object::Object;
 use crate::program::{MapDef, Program};
 use crate::util::Pc;
@@ -25,10 +27,19 @@ pub(super) struct Part {
 pub(super) struct Form {
     /// What its logs mean.
     pub plan: Plan,
-    /// What runs.
+    /// What runs when its event fires.
+    pub opening: Running,
+    /// What runs when a tail call leads to it.
+    pub following: Option<Running>,
+}
+
+/// A replay form.
+#[derive(Debug)]
+pub(super) struct Running {
+    /// The program.
     pub program: Arc<Program>,
-    /// Where its instructions came to stand.
-    replayed: ReplayForm,
+    /// Where the original's instructions came to stand.
+    form: ReplayForm,
 }
 
 /// Why there are no firings of a program.
@@ -84,12 +95,20 @@ impl Programs {
             Some(program) => program.maps.clone(),
             None => maps.into(),
         };
-        let maps = ReplayMaps::add(&shared);
-        let parts = header
-            .programs
-            .iter()
-            .map(|recorded| Part::of(recorded, own, &maps))
-            .collect::<Result<Vec<_>, _>>()?;
+        let found = header.programs.iter();
+        let found: Vec<Found> = found
+            .map(|recorded| Found::among(own, recorded))
+            .collect::<Result<_, _>>()?;
+        let candidates: Vec<_> = found.iter().map(Found::candidate).collect();
+        let relays = Relays::new(&candidates);
+        let maps = ReplayMaps::add_leading(&shared, |map, name| {
+            let mut places = found.iter().map(|one| one.original.name == name);
+            relays.is_followed(map) && places.any(|is_named| is_named)
+        });
+        let parts: Vec<Part> = (0..)
+            .zip(found)
+            .map(|(place, found)| found.part(&relays, place, &maps))
+            .collect();
         let mut by_number = Vec::new();
         let mut running = 0;
         for (place, part) in parts.iter().enumerate() {
@@ -118,6 +137,48 @@ impl Programs {
         *self.by_number.get(number as usize)?
     }
 
+    /// What runs when a tail call leads to it.
+    pub fn following(&self) -> impl Iterator<Item = &Running> {
+        let forms = self.parts.iter().filter_map(|part| part.form.as_ref().ok());
+        forms.filter_map(|form| form.following.as_ref())
+    }
+
+    /// The plan of the program with this number.
+    fn plan(&self, number: u32) -> Option<&Plan> {
+        let (place, _) = self.find(number)?;
+        let form = self.parts.get(place)?.form.as_ref().ok()?;
+        Some(&form.plan)
+    }
+
+    /// What each program wrote of a log of this one.
+    pub fn segments<'a>(&self, program: u32, log: &'a [u8]) -> impl Iterator<Item = Segment<'a>> {
+        Segments::new(program, log, |number| self.plan(number))
+    }
+
+    /// The instruction that a program comes to first in its piece of a log, with the program.
+    pub fn first_of(&self, segment: &Segment<'_>) -> Option<(&Part, Pc)> {
+        let (place, _) = self.find(segment.program)?;
+        let part = self.parts.get(place)?;
+        let plan = &part.form.as_ref().ok()?.plan;
+        let first = || Some(plan.entries(segment.log).next()?.ok()?.site.pc);
+        match segment.begins {
+            Begins::Fired | Begins::TookOver => Some((part, Pc(0))),
+            Begins::WentOn => Some((part, first()?)),
+        }
+    }
+
+    /// The program of a name, that of a form included, and the instruction of the original
+    /// that one of it stands for.
+    pub fn original_of(&self, name: &str, pc: Pc) -> Option<(usize, Pc)> {
+        let mut places = self.parts.iter().enumerate();
+        places.find_map(|(place, part)| {
+            let form = part.form.as_ref().ok()?;
+            let mut forms = [Some(&form.opening), form.following.as_ref()].into_iter();
+            let running = forms.find_map(|it| it.filter(|it| it.program.name == name))?;
+            Some((place, running.original(pc)?))
+        })
+    }
+
     /// Those that run, in their order.
     pub fn running(&self) -> impl Iterator<Item = (&Part, &Form)> {
         let numbered = self.by_number.iter().flatten();
@@ -130,12 +191,15 @@ impl Programs {
     }
 }
 
-impl Part {
-    fn of(
-        recorded: &RecordedProgram,
-        own: &[Arc<Program>],
-        maps: &ReplayMaps,
-    ) -> Result<Self, ReplayError> {
+/// A program of a recording that was found in the object.
+struct Found {
+    recorded: RecordedProgram,
+    original: Arc<Program>,
+    plan: Result<Plan, Silent>,
+}
+
+impl Found {
+    fn among(own: &[Arc<Program>], recorded: &RecordedProgram) -> Result<Self, ReplayError> {
         let mut named = own.iter().filter(|program| program.name == recorded.name);
         let Some(original) = named.clone().find(|program| recorded.is(program)) else {
             let name = &recorded.name;
@@ -154,10 +218,12 @@ impl Part {
         if !recorded.logs_as(original) {
             return Err(ReplayError::WrongVersion(recorded.name.clone()));
         }
-        let form = match &recorded.how {
+        let plan = match &recorded.how {
             How::Bare { .. } => Err(Silent::Bare),
             How::OutputsOnly { why } => Err(Silent::OutputsOnly(why.clone())),
-            How::Instrumented => Form::of(original, maps).map_err(Silent::OutputsOnly),
+            How::Instrumented => {
+                Plan::new(original).map_err(|error| Silent::OutputsOnly(error.to_string()))
+            }
             How::Other => Err(Silent::OutputsOnly(
                 "it was recorded in a way that this bpflab does not know".to_owned(),
             )),
@@ -165,30 +231,65 @@ impl Part {
         Ok(Self {
             recorded: recorded.clone(),
             original: original.clone(),
-            form,
+            plan,
         })
+    }
+
+    fn candidate(&self) -> Candidate<'_> {
+        let plan = self.plan.as_ref().map_err(|silent| match silent {
+            Silent::OutputsOnly(why) => why.clone(),
+            Silent::Bare => "it did not run".to_owned(),
+        });
+        Candidate {
+            program: &self.original,
+            plan,
+            context_len: self.recorded.context_len,
+        }
+    }
+
+    fn part(self, relays: &Relays, place: usize, maps: &ReplayMaps) -> Part {
+        let number = self.recorded.number;
+        let form = self.plan.and_then(|plan| {
+            let relay = relays.get(place).map_err(Silent::OutputsOnly)?;
+            let made = |form: Result<ReplayForm, Unrecordable>| {
+                let form = form.map_err(|error| Silent::OutputsOnly(error.to_string()))?;
+                let program = Arc::new(form.program.clone());
+                Ok(Running { program, form })
+            };
+            let opening = made(plan.replay_form(maps))?;
+            let following = relay
+                .follows
+                .then(|| made(plan.replay_following(maps, number)));
+            let following = following.transpose()?;
+            Ok(Form {
+                plan,
+                opening,
+                following,
+            })
+        });
+        Part {
+            recorded: self.recorded,
+            original: self.original,
+            form,
+        }
+    }
+}
+
+impl Running {
+    /// The instruction of the original program that one of what runs stands for.
+    pub fn original(&self, pc: Pc) -> Option<Pc> {
+        self.form.original(pc)
     }
 }
 
 impl Form {
-    fn of(original: &Program, maps: &ReplayMaps) -> Result<Self, String> {
-        let plan = Plan::new(original).map_err(|error| error.to_string())?;
-        let replayed = plan.replay_form(maps).map_err(|error| error.to_string())?;
-        Ok(Self {
-            plan,
-            program: Arc::new(replayed.program.clone()),
-            replayed,
+    /// What runs, and where an instruction of the original program is in it.
+    pub fn places(&self, pc: Pc) -> impl Iterator<Item = (&Running, Pc)> {
+        let forms = [Some(&self.opening), self.following.as_ref()].into_iter();
+        forms.filter_map(move |running| {
+            let running = running?;
+            Some((running, running.form.place(pc)?))
         })
-    }
-
-    /// The instruction of the original program that one of what runs stands for.
-    pub fn original(&self, pc: Pc) -> Option<Pc> {
-        self.replayed.original(pc)
-    }
-
-    /// Where an instruction of the original program is in what runs.
-    pub fn place(&self, pc: Pc) -> Option<Pc> {
-        self.replayed.place(pc)
     }
 }
 

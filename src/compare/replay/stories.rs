@@ -10,7 +10,7 @@ use super::touch::Touches;
 use super::verdict::{ProgramReport, Verdict};
 use super::writers::{Strayed, Writers};
 use crate::harness::EngineKind;
-use crate::instrument::{Firing, FiringFlags, What};
+use crate::instrument::{Firing, FiringFlags, Plan, What};
 use crate::program::Program;
 use crate::util::{MapId, Pc};
 use crate::vm::Fault;
@@ -19,6 +19,8 @@ use crate::vm::Fault;
 #[derive(Debug)]
 pub(super) struct Story {
     pub firings: u64,
+    /// How often tail calls led to the program.
+    pub led_to: u64,
     pub raced: u64,
     pub missed: u64,
     /// Firings whose log is not there.
@@ -41,6 +43,39 @@ pub(super) struct Found {
     pub look: Option<(Pc, usize)>,
 }
 
+/// What a program's replay left behind of a firing, or of its part in one.
+#[derive(Debug)]
+pub(super) struct Piece<'a> {
+    /// The entries.
+    pub log: &'a [u8],
+    /// Those that it left before in the same firing, if others ran in between.
+    pub earlier: &'a [&'a [u8]],
+    /// What the firing returned, if this is its end.
+    pub returned: Option<u64>,
+    /// Where another program goes on in the kernel, and where in the replay.
+    pub then: (Option<Instruction>, Option<Instruction>),
+}
+
+impl Piece<'_> {
+    /// How many entries of a site there were before.
+    fn earlier(&self, plan: &Plan, site: u16) -> usize {
+        let entries = self.earlier.iter().flat_map(|log| plan.entries(log));
+        entries
+            .map_while(Result::ok)
+            .filter(|entry| entry.site.number == site)
+            .count()
+    }
+}
+
+/// What a comparison told.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// Where the replay could not follow.
+    pub strayed: Option<Strayed>,
+    /// Whether both do not go the same way any more, so that nothing more can be said.
+    pub parts: bool,
+}
+
 impl Story {
     pub fn of(part: &Part) -> Self {
         let touches = match &part.form {
@@ -49,6 +84,7 @@ impl Story {
         };
         Self {
             firings: 0,
+            led_to: 0,
             raced: 0,
             missed: 0,
             without_log: 0,
@@ -58,17 +94,20 @@ impl Story {
         }
     }
 
-    /// A firing differed in its log or in what it returned. Where the replay could not
-    /// follow it comes back.
+    /// A firing differed in its log or in what it returned, or the program's part of it did.
     pub fn differ(
         &mut self,
         (program, form): (&Arc<Program>, &Form),
         number: u64,
         firing: &Firing<'_>,
-        (log, returned): (&[u8], u64),
-    ) -> Option<Strayed> {
-        let mut findings = Findings::between(&form.plan, firing.log, log);
-        if findings.did.is_none() && !findings.is_lost() && returned != firing.returned {
+        piece: &Piece<'_>,
+    ) -> Told {
+        let mut findings = Findings::between(&form.plan, firing.log, piece.log);
+        let parts = findings.did.is_some() || findings.is_lost();
+        if let Some(returned) = piece.returned
+            && !parts
+            && returned != firing.returned
+        {
             let what = Different::Returned {
                 expected: firing.returned,
                 got: returned,
@@ -86,29 +125,39 @@ impl Story {
                 strayed.results.push(place);
             }
         }
-        for finding in findings.found.drain(..) {
+        for mut finding in findings.found.drain(..) {
+            finding.nth += piece.earlier(&form.plan, finding.site);
             self.suspect(program, form, number, firing, finding);
         }
         if let Some(did) = findings.did.filter(|_| !is_lost)
             && self.did.is_none()
         {
-            self.add_did(Found::of(program, form, number, firing, did));
+            self.add_did(Found::of(program, form, (number, firing), did, piece));
         }
-        (!strayed.is_empty()).then_some(strayed)
+        Told {
+            strayed: (!strayed.is_empty()).then_some(strayed),
+            parts,
+        }
+    }
+
+    /// A firing went on in another program than in the kernel, or ended.
+    pub fn part(&mut self, number: u64, firing: &Firing<'_>, piece: &Piece<'_>) {
+        let (expected, got) = piece.then.clone();
+        let what = Different::Path { expected, got };
+        self.add_did(Found::new(number, firing, what));
     }
 
     /// A run stopped.
     pub fn stop(
         &mut self,
-        (program, form): (&Arc<Program>, &Form),
         number: u64,
         firing: &Firing<'_>,
         fault: &Fault,
+        place: Option<Instruction>,
     ) {
         let what = Different::Fault(fault.kind.to_string());
         let mut found = Found::new(number, firing, what);
-        let pc = form.original(fault.pc);
-        found.difference.place = pc.map(|pc| Instruction::of(program, pc));
+        found.difference.place = place;
         self.add_did(found);
     }
 
@@ -187,6 +236,7 @@ impl Story {
             engine,
             engine_why: None,
             firings: self.firings,
+            led_to: self.led_to,
             raced: self.raced,
             missed: self.missed,
             verdict,
@@ -218,7 +268,13 @@ impl Found {
         }
     }
 
-    fn of(program: &Arc<Program>, form: &Form, number: u64, firing: &Firing<'_>, did: Did) -> Self {
+    fn of(
+        program: &Arc<Program>,
+        form: &Form,
+        (number, firing): (u64, &Firing<'_>),
+        did: Did,
+        piece: &Piece<'_>,
+    ) -> Self {
         match did {
             Did::Gave(finding) => {
                 let what = Different::Given {
@@ -228,15 +284,19 @@ impl Found {
                 };
                 let mut found = Self::new(number, firing, what);
                 if let Some(site) = form.plan.sites().get(usize::from(finding.site)) {
-                    found.at(program, site.pc, finding.nth);
+                    let earlier = piece.earlier(&form.plan, finding.site);
+                    found.at(program, site.pc, finding.nth + earlier);
                 }
                 found
             }
             Did::Went { expected, got } => {
                 let place = |pc| Instruction::of(program, pc);
+                let got = got.map(|(site, pc, nth)| (pc, nth + piece.earlier(&form.plan, site)));
                 let what = Different::Path {
-                    expected: expected.map(place),
-                    got: got.map(|(pc, _)| place(pc)),
+                    expected: expected.map(place).or_else(|| piece.then.0.clone()),
+                    got: got
+                        .map(|(pc, _)| place(pc))
+                        .or_else(|| piece.then.1.clone()),
                 };
                 let mut found = Self::new(number, firing, what);
                 if let Some((pc, nth)) = got {

@@ -34,7 +34,9 @@ pub struct ProgramReport {
     pub engine_why: Option<String>,
     /// Firings that were replayed.
     pub firings: u64,
-    /// Of these, how many saw other memory than live, as another CPU may have changed it,
+    /// How often a tail call of another program's firing, or of its own, led to it.
+    pub led_to: u64,
+    /// How many firings saw other memory than live, as another CPU may have changed it,
     /// and went on with what the recording says.
     pub raced: u64,
     /// How many times the kernel did not run it, as its CPU was in another program.

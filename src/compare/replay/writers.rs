@@ -162,6 +162,11 @@ impl Writers {
         };
     }
 
+    /// From here on the replay does not do what the kernel's run did.
+    pub fn stray(&mut self) {
+        self.now.astray = true;
+    }
+
     /// What a program did in that firing, by the kernel's log; where the replay could not
     /// follow is told, with its own log.
     pub fn note(
@@ -180,6 +185,7 @@ impl Writers {
             return;
         }
         let mut seen = std::mem::take(seen);
+        let counts = strayed.map(|_| self.counts.clone());
         for entry in plan.entries(log).map_while(Result::ok) {
             if let Some((strayed, _)) = strayed {
                 let place = self.place(program, entry.site.number);
@@ -195,7 +201,7 @@ impl Writers {
         if let Some((strayed, log)) = strayed.filter(|_| self.now.astray) {
             // What it did instead.
             self.pending.clear();
-            self.counts.clear();
+            self.counts = counts.unwrap_or_default();
             let entries = plan.entries(log).map_while(Result::ok);
             let mut is_lost = false;
             for entry in entries {

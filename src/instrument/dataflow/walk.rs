@@ -8,7 +8,11 @@ use crate::instrument::calls::{self, Callback, Callee, Extent, Passed, Returns, 
 use crate::instrument::error::Reason;
 use crate::isa::{BlockId, CallTarget, Cfg, Code, Insn, Reg, RegSet};
 use crate::program::Program;
+use crate::spec::helpers::id;
 use crate::util::Pc;
+
+/// The call that only comes back where it fails.
+const TAIL_CALL: Insn = Insn::Call(CallTarget::Helper(id::tail_call));
 
 /// What is known of a whole program.
 #[derive(Debug)]
@@ -60,6 +64,20 @@ impl<'p> Dataflow<'p> {
     /// Whether a helper calls the function back.
     pub(in crate::instrument) fn is_callback(&self, function: Pc) -> bool {
         self.callbacks.contains(&function)
+    }
+
+    /// Whether a helper calls the function back, or one that calls it.
+    pub(in crate::instrument) fn is_in_callback(&self, function: Pc) -> bool {
+        let mut known = BTreeSet::from([function]);
+        let mut open = vec![function];
+        while let Some(function) = open.pop() {
+            if self.is_callback(function) {
+                return true;
+            }
+            let callers = self.callers.get(&function).into_iter().flatten();
+            open.extend(callers.filter(|caller| known.insert(**caller)));
+        }
+        false
     }
 
     /// What is known where the function is entered.
@@ -136,6 +154,12 @@ impl<'p> Dataflow<'p> {
                     .map_err(|reason| (pc, reason))?;
                 if insn == Insn::Exit {
                     self.leave(function, &state);
+                }
+                if insn == TAIL_CALL && function != Pc(0) {
+                    // The program that it leads to returns in the function's place.
+                    let mut returned = state.clone();
+                    returned.set(Reg::R0, Kind::NUMBER);
+                    self.leave(function, &returned);
                 }
                 reached = self
                     .execute(&mut state, insn, pc)

@@ -288,6 +288,7 @@ mod tests {
                 engine: Some(ran_on),
                 engine_why: (ran_on != engine).then(|| "loops are too long".to_owned()),
                 firings: 1000,
+                led_to: 0,
                 raced: 0,
                 missed: 0,
                 verdict,

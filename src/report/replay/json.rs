@@ -24,6 +24,7 @@ pub(in crate::report) fn program_json(program: &ProgramReport) -> Json {
         "engine_why": program.engine_why,
         "verdict": program.verdict.word().key(),
         "firings": program.firings,
+        "led_to": program.led_to,
         "raced": program.raced,
         "missed": program.missed,
         "why": why,

@@ -19,6 +19,7 @@ fn program(name: &str, verdict: Verdict) -> ProgramReport {
         engine: Some(EngineKind::Jit),
         engine_why: None,
         firings: 12,
+        led_to: 0,
         raced: 0,
         missed: 0,
         verdict,
@@ -59,6 +60,7 @@ fn report() -> Report {
             program("count", Verdict::Different(Box::new(difference()))),
             ProgramReport {
                 engine: Some(EngineKind::Checked),
+                led_to: 0,
                 engine_why: Some("it is too long".to_owned()),
                 raced: 2,
                 missed: 1,

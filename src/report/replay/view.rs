@@ -79,10 +79,15 @@ impl fmt::Display for ReplayView<'_> {
         }
         let mut table = Table::default().numbers(&[1]);
         for program in &report.programs {
+            // One that is not fired by itself.
+            let (count, unit) = match (program.firings, program.led_to) {
+                (0, led_to @ 1..) => (led_to, "tail calls"),
+                (firings, _) => (firings, "firings"),
+            };
             table.row([
                 program.name.clone(),
-                program.firings.to_string(),
-                "firings".to_owned(),
+                count.to_string(),
+                unit.to_owned(),
                 said_of_program(program, report.engine),
             ]);
         }

@@ -1,0 +1,139 @@
+//! The recorded forms of an object's programs in the kernel. Those that tail calls connect are
+//! recorded together or not at all, so that one which the kernel refuses takes others with it.
+
+use super::options::LiveOptions;
+use crate::instrument::{Candidate, Plan, RecordMaps, RecordOptions, Relay, Relays, Unrecordable};
+use crate::kernel::attach::AttachPoint;
+use crate::kernel::{LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, load};
+use crate::program::Program;
+
+/// A program on its way.
+pub(super) struct Placed {
+    pub program: Program,
+    pub plan: Result<Plan, String>,
+    /// Bytes of its event's context, if they are known.
+    pub context_len: u32,
+    /// Where it is to be attached.
+    pub point: Option<AttachPoint>,
+}
+
+/// What programs are loaded with.
+pub(super) struct Loader<'a> {
+    pub maps: &'a LoadedMaps,
+    pub record: &'a RecordMaps,
+    pub options: &'a LiveOptions,
+}
+
+/// The recorded forms of a program, or why there are none.
+pub(super) type Form = Result<Forms, String>;
+
+/// The recorded forms of a program.
+#[derive(Debug)]
+pub(super) struct Forms {
+    /// What is attached, where there is a place for it.
+    pub opening: Option<LoadedProgram>,
+    /// What prog arrays hold.
+    pub following: Option<LoadedProgram>,
+    /// Bytes of context that firings have on account of the others.
+    pub context_len: u32,
+}
+
+/// The recorded forms of all programs.
+pub(super) struct Recorded {
+    pub forms: Vec<Form>,
+    pub relays: Relays,
+}
+
+/// A form that is loaded already, and what it was made from.
+struct Loaded {
+    relay: Relay,
+    forms: Forms,
+}
+
+/// Loads the recorded forms of these programs, which have these numbers.
+pub(super) fn load_all(placed: &[(u32, Placed)], loader: &Loader<'_>) -> Recorded {
+    let mut refused: Vec<Option<String>> = vec![None; placed.len()];
+    let mut loaded: Vec<Option<Loaded>> = placed.iter().map(|_| None).collect();
+    loop {
+        let candidates = placed.iter().zip(&refused).map(|((_, one), refused)| {
+            let plan = one.plan.as_ref().map_err(Clone::clone);
+            Candidate {
+                program: &one.program,
+                plan: match refused {
+                    Some(why) => Err(why.clone()),
+                    None => plan,
+                },
+                context_len: one.context_len,
+            }
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let relays = Relays::new(&candidates);
+        let mut complete = true;
+        for (place, ((number, one), slot)) in placed.iter().zip(&mut loaded).enumerate() {
+            let (Ok(relay), Ok(plan)) = (relays.get(place), &one.plan) else {
+                *slot = None;
+                continue;
+            };
+            if slot.as_ref().is_some_and(|known| known.relay == relay) {
+                continue;
+            }
+            match loader.forms(*number, one, plan, relay) {
+                Ok(forms) => *slot = Some(Loaded { relay, forms }),
+                Err(why) => {
+                    complete = false;
+                    if let Some(slot) = refused.get_mut(place) {
+                        *slot = Some(why);
+                    }
+                }
+            }
+        }
+        if complete {
+            let places = (0..).zip(loaded);
+            let forms = places.map(|(place, loaded)| {
+                relays.get(place)?;
+                let forms = loaded.map(|loaded| loaded.forms);
+                forms.ok_or_else(|| "it has no recorded form".to_owned())
+            });
+            return Recorded {
+                forms: forms.collect(),
+                relays,
+            };
+        }
+    }
+}
+
+impl Loader<'_> {
+    /// The program, or the verifier's line.
+    pub fn judged(&self, program: &Program) -> Result<Result<LoadedProgram, String>, NoVerdict> {
+        let loaded = load(program, self.maps, &LoadOptions::default())?;
+        Ok(loaded.program.ok_or(loaded.verdict.message))
+    }
+
+    /// The recorded forms of one program, or why there are none.
+    fn forms(&self, number: u32, one: &Placed, plan: &Plan, relay: Relay) -> Form {
+        let options = RecordOptions {
+            number,
+            context_len: one.context_len,
+            all: self.options.all,
+        };
+        let load_form = |form: Result<Program, Unrecordable>| {
+            let form = form.map_err(|error| error.to_string())?;
+            self.judged(&form)
+                .map_err(|none| none.to_string())?
+                .map_err(|message| format!("the kernel rejects its recorded form: {message}"))
+        };
+        let opening = one.point.is_some().then(|| {
+            let form = plan.record_opening(self.record, &options, &relay);
+            load_form(form)
+        });
+        let following = relay.follows.then(|| {
+            let form = plan.record_following(self.record, &options, &relay);
+            load_form(form)
+        });
+        Ok(Forms {
+            opening: opening.transpose()?,
+            following: following.transpose()?,
+            context_len: relay.context_len,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! A firing's log, cut where one program ends and another goes on.
+
+use super::handover::{Mark, Way};
+use super::plan::Plan;
+
+/// A piece of a log that one program wrote, read by its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// The program's number.
+    pub program: u32,
+    /// How it came to run.
+    pub begins: Begins,
+    /// Where in the whole log the piece begins, in bytes.
+    pub offset: usize,
+    /// Its entries: [`Plan::entries`](super::Plan::entries). Where the log is damaged, all
+    /// that is left of it.
+    pub log: &'a [u8],
+}
+
+/// How a program comes to write to a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// Its event fired.
+    Fired,
+    /// A tail call led to it.
+    TookOver,
+    /// What a tail call of one of its functions led to is over.
+    WentOn,
+}
+
+/// The pieces of a log, front to back.
+#[derive(Debug, Clone)]
+pub struct Segments<'a, F> {
+    plans: F,
+    /// What is left, and how much of it was.
+    log: &'a [u8],
+    len: usize,
+    /// What comes next; none at the end.
+    next: Option<(u32, Begins)>,
+    /// Who goes on, the last one first.
+    waiting: Vec<u32>,
+}
+
+impl<'a, 'p, F: Fn(u32) -> Option<&'p Plan>> Segments<'a, F> {
+    /// Those of a firing of this program; `plans` has the program of each number.
+    pub fn new(program: u32, log: &'a [u8], plans: F) -> Self {
+        Self {
+            plans,
+            log,
+            len: log.len(),
+            next: Some((program, Begins::Fired)),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Who goes on behind an entry, if that can be.
+    fn turn(&mut self, mark: Mark, from: u32) -> Option<(u32, Begins)> {
+        match mark {
+            Mark::TakenOver { way, program } => {
+                (self.plans)(program)?;
+                if way == Way::Within {
+                    self.waiting.push(from);
+                }
+                Some((program, Begins::TookOver))
+            }
+            Mark::GoneBack => Some((self.waiting.pop()?, Begins::WentOn)),
+        }
+    }
+}
+
+impl<'a, 'p, F: Fn(u32) -> Option<&'p Plan>> Iterator for Segments<'a, F> {
+    type Item = Segment<'a>;
+
+    fn next(&mut self) -> Option<Segment<'a>> {
+        let (program, begins) = self.next.take()?;
+        let all = self.log;
+        let mut log = all;
+        let mut left: &[u8] = &[];
+        if let Some(plan) = (self.plans)(program) {
+            let mut entries = plan.entries(all);
+            loop {
+                let rest = entries.rest();
+                if let Some((mark, bytes)) = Mark::parse(rest)
+                    && let Some(next) = self.turn(mark, program)
+                {
+                    self.next = Some(next);
+                    let at = all.len() - rest.len();
+                    log = all.get(..at).unwrap_or_default();
+                    left = all.get(at + bytes..).unwrap_or_default();
+                    break;
+                }
+                if !matches!(entries.next(), Some(Ok(_))) {
+                    break;
+                }
+            }
+        }
+        let offset = self.len - all.len();
+        self.log = left;
+        Some(Segment {
+            program,
+            begins,
+            offset,
+            log,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::assemble;
+    use crate::program::Program;
+    use crate::spec::ProgType;
+
+    /// A program with one site, of eight bytes.
+    fn plan() -> Plan {
+        let insns = assemble("call 5\n r0 = 0\n exit").unwrap();
+        Plan::new(&Program::new("test", ProgType::Kprobe, insns)).unwrap()
+    }
+
+    const ENTRY: [u8; 10] = [0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    const BACK: [u8; 2] = [0xfd, 0xff];
+
+    fn over(way: u8, program: u8) -> [u8; 8] {
+        [0xfe, 0xff, way, 0, program, 0, 0, 0]
+    }
+
+    fn cut(log: &[u8]) -> Vec<(u32, Begins, usize, usize)> {
+        let plan = plan();
+        let segments = Segments::new(0, log, |number| (number < 3).then_some(&plan));
+        let pieces = segments.map(|it| (it.program, it.begins, it.offset, it.log.len()));
+        pieces.collect()
+    }
+
+    #[test]
+    fn pieces_are_those_of_one_program_after_the_other() {
+        use Begins::{Fired, TookOver, WentOn};
+        assert_eq!(cut(&[]), [(0, Fired, 0, 0)]);
+        assert_eq!(cut(&ENTRY), [(0, Fired, 0, 10)]);
+        let log = [&ENTRY[..], &over(1, 1), &over(0, 2), &ENTRY, &BACK, &ENTRY].concat();
+        assert_eq!(
+            cut(&log),
+            [
+                (0, Fired, 0, 10),
+                (1, TookOver, 18, 0),
+                // It has come in the place of 1, so it goes back where that would have.
+                (2, TookOver, 26, 10),
+                (0, WentOn, 38, 10),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_left_in_one_piece() {
+        use Begins::{Fired, TookOver};
+        let back_to_nobody = [&ENTRY[..], &BACK].concat();
+        assert_eq!(cut(&back_to_nobody), [(0, Fired, 0, 12)]);
+        let nobody = [&ENTRY[..], &over(0, 3), &ENTRY].concat();
+        assert_eq!(cut(&nobody), [(0, Fired, 0, 28)]);
+        let short = [&over(0, 1)[..], &ENTRY[..9]].concat();
+        assert_eq!(cut(&short), [(0, Fired, 0, 0), (1, TookOver, 8, 9)]);
+        let plan = plan();
+        let damaged = |log: &[u8]| plan.entries(log).find_map(Result::err);
+        assert!(damaged(&back_to_nobody).is_some() && damaged(&nobody).is_some());
+    }
+}
