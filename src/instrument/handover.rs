@@ -48,11 +48,7 @@ pub(super) enum Says {
 }
 
 /// Where the buffer has the way.
-#[expect(
-    clippy::cast_possible_wrap,
-    clippy::cast_possible_truncation,
-    reason = "it is 8"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "it is 8")]
 const HANDOVER: i16 = scratch::HANDOVER as i16;
 
 impl Log {

@@ -25,7 +25,7 @@
 //! | `unwritten`, `clear` | memory that both forms set to zero |
 //! | `patch`, `frame` | inserting code, and room for it on the stack |
 //! | `emit` | the code of an entry, for both forms |
-//! | `record`, `context` | the recorded form |
+//! | `record`, `context`, `follow` | the recorded form |
 //! | `replay`, `tape` | the replay form, and how it takes what the tape has |
 //! | `maps`, `replay_maps` | the maps that either adds, and what lies where in them |
 //! | `firing`, `entries` | the bytes of a firing and of its log |
@@ -42,6 +42,7 @@ mod entries;
 mod error;
 mod find;
 mod firing;
+mod follow;
 mod frame;
 mod handover;
 mod liveness;

@@ -22,7 +22,6 @@ use super::emit::{self, Buffer, Log, Saved, Slots, needs_call};
 use super::error::{Reason, Unrecordable};
 use super::firing::{FiringFlags, offset};
 use super::frame::Frame;
-use super::handover::{Says, Way};
 use super::maps::{RecordMaps, RecordOptions, scratch, state};
 use super::patch::{Block, Label, Patch};
 use super::plan::{Called, Function, Plan};
@@ -145,26 +144,26 @@ fn form(
     Ok(program)
 }
 
-struct Form<'a> {
-    plan: &'a Plan,
+pub(super) struct Form<'a> {
+    pub(super) plan: &'a Plan,
     added: &'a RecordMaps,
-    options: &'a RecordOptions,
+    pub(super) options: &'a RecordOptions,
     context: Context,
     /// Bytes of context that its firings have: more than its own where others go on that have
     /// more.
     room: u32,
     /// Whether tail calls lead to it.
-    follows: bool,
-    log: Log,
+    pub(super) follows: bool,
+    pub(super) log: Log,
     /// One for each of the plan's functions.
     frames: Vec<Frame>,
-    patch: Patch,
+    pub(super) patch: Patch,
 }
 
 /// The slots that inserted code at entries and sites may use: the first is the buffer's.
-const FIRST: u16 = 1;
+pub(super) const FIRST: u16 = 1;
 /// In the frame of a program that tail calls lead to, the slot that says which way it came.
-const WAY: u16 = 1;
+pub(super) const WAY: u16 = 1;
 
 impl Form<'_> {
     /// The entries of functions, and their exits.
@@ -198,26 +197,7 @@ impl Form<'_> {
         FIRST + u16::from(self.follows && is_main)
     }
 
-    /// Before a tail call.
-    fn hand_over(&mut self, pc: Pc) {
-        let Some(number) = self.plan.function_at(pc) else {
-            return;
-        };
-        let is_main = self.plan.functions.get(number).map(|it| it.called) == Some(Called::Main);
-        let follows = self.follows;
-        let log = self.log;
-        let frame = self.frame(number);
-        let says = match (is_main, follows) {
-            (false, _) => Says::Always(Way::Within),
-            (true, false) => Says::Always(Way::Instead),
-            (true, true) => Says::Slot(frame.slot(WAY)),
-        };
-        let mut block = Block::default();
-        log.hand_over(&mut block, &mut Slots::from(frame, FIRST), says);
-        self.patch.last_before(pc, block);
-    }
-
-    fn frame(&mut self, number: usize) -> &mut Frame {
+    pub(super) fn frame(&mut self, number: usize) -> &mut Frame {
         // There is one for each function.
         &mut self.frames[number]
     }
@@ -286,12 +266,17 @@ impl Form<'_> {
         entry.store(Size::W, buffer, header(offset::CPU), Reg::R0);
         entry.call(id::ktime_get_ns);
         entry.store(Size::Dw, buffer, header(offset::TIME), Reg::R0);
+        // What others have more of.
+        let known = self.context.len;
+        for off in (known / 8 * 8..self.room)
+            .step_by(8)
+            .filter(|_| known < self.room)
+        {
+            entry.store(Size::Dw, buffer, header(offset::CONTEXT + off), 0);
+        }
         for &(off, size) in &self.context.pieces {
             entry.load(size, Reg::R1, given, short(off));
             entry.store(size, buffer, header(offset::CONTEXT + off), Reg::R1);
-        }
-        for off in (self.context.len.next_multiple_of(8)..self.room).step_by(8) {
-            entry.store(Size::Dw, buffer, header(offset::CONTEXT + off), 0);
         }
         // As late as can be: the more firings are known to have ended before.
         entry.map(Reg::R1, self.added.ring);
@@ -317,7 +302,7 @@ impl Form<'_> {
     }
 
     /// Makes the exits of the program lead to its epilogue.
-    fn exits_to(&mut self, function: &Function, epilogue: Label) {
+    pub(super) fn exits_to(&mut self, function: &Function, epilogue: Label) {
         let mut exits = Block::default();
         exits.jump(epilogue);
         for (pc, insn) in self.plan.code.iter() {
@@ -327,38 +312,8 @@ impl Form<'_> {
         }
     }
 
-    /// The entry of a program that tail calls lead to, and what its exits lead to.
-    fn follow(&mut self, number: usize, function: &Function) {
-        let (epilogue, send) = (self.patch.label(), self.patch.label());
-        let log = self.log;
-        let frame = self.frame(number);
-        let (slot, way) = (frame.slot(0), frame.slot(WAY));
-        let task = Slots::from(frame, WAY + 1).take();
-        let given = Reg::R6;
-        let mut entry = Block::default();
-        entry.mov(given, Reg::R1);
-        let lost = self.find_buffer(&mut entry, slot, task);
-        entry.store(Size::Dw, Reg::FP, slot, Reg::R0);
-        log.take_over(&mut entry, self.options.number, way);
-        entry.mov(Reg::R1, given);
-        self.patch.entry(function.start, entry);
-        self.exits_to(function, epilogue);
-        let mut end = Block::default();
-        end.bind(lost);
-        end.mov(Reg::R0, context::outside(self.plan.program.prog_type));
-        end.push(Insn::Exit);
-        end.bind(epilogue);
-        end.load(Size::Dw, Reg::R1, Reg::FP, way);
-        end.jump_if(JumpOp::Eq, Reg::R1, 0, send);
-        log.go_back(&mut end, &mut Slots::from(self.frame(number), WAY + 1));
-        end.push(Insn::Exit);
-        end.bind(send);
-        self.epilogue(&mut end, slot);
-        self.patch.end(function.start, end);
-    }
-
     /// Hands the firing over, and returns what the program returned.
-    fn epilogue(&mut self, end: &mut Block, slot: i16) {
+    pub(super) fn epilogue(&mut self, end: &mut Block, slot: i16) {
         let (buffer, sent, returned) = (Reg::R6, Reg::R7, Reg::R9);
         let (fits, counted, out) = (self.patch.label(), self.patch.label(), self.patch.label());
         end.load(Size::Dw, buffer, Reg::FP, slot);
@@ -422,7 +377,7 @@ impl Form<'_> {
     }
 
     /// The buffer that is in use: `r0`. Where there is none, it leads to a label.
-    fn find_buffer(&mut self, entry: &mut Block, slot: i16, task: i16) -> Label {
+    pub(super) fn find_buffer(&mut self, entry: &mut Block, slot: i16, task: i16) -> Label {
         let lost = self.patch.label();
         if may_be_preempted(&self.plan.program) {
             self.find_own(entry, slot, task, lost);
