@@ -8,11 +8,11 @@ mod command;
 mod here;
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use bpflab::btf::{Builder, Encoding, Linkage, Member, Param};
 use bpflab::util::TypeId;
-use command::run;
+use command::{bpflab, run};
 use serde_json::Value;
 
 fn rows(output: &Output) -> Vec<Value> {
@@ -202,4 +202,64 @@ fn tracepoints_of_this_kernel() {
         assert!(row["id"].as_u64().is_some_and(|id| id > 0), "{row}");
         assert_eq!(row["sections"][0], "tp/irq/softirq_entry");
     }
+}
+
+/// The command in a world of its own where nothing is below /sys, as in a bare container;
+/// none, with a reason, where such a world is not to be had.
+fn without_sys(arguments: &[&str]) -> Option<Output> {
+    let inner = bpflab();
+    let mut command = Command::new("unshare");
+    command.args([
+        "-m",
+        "sh",
+        "-c",
+        "mount -t tmpfs none /sys && exec \"$@\"",
+        "sh",
+    ]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let mut probe = Command::new("unshare");
+    probe.args(["-m", "mount", "-t", "tmpfs", "none", "/sys"]);
+    match probe.output() {
+        Ok(output) if output.status.success() => Some(command.output().expect("a shell")),
+        Ok(output) => {
+            eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) => {
+            eprintln!("skipped: unshare: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn without_sys_each_cpu_is_watched() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").expect("CPUs");
+    let last = online.trim().rsplit(['-', ',']).next().expect("a number");
+    let commands = format!("taskset -c {last} true; taskset -c {last} true");
+    let file = std::env::temp_dir().join(format!("bpflab-no-sys-{}.rec", std::process::id()));
+    let file_name = file.to_str().expect("a path");
+    let event = "sched/sched_process_exec";
+    let arguments = [
+        "record", event, "-o", file_name, "--json", "--", "sh", "-c", &commands,
+    ];
+    let Some(output) = without_sys(&arguments) else {
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    std::fs::remove_file(&file).expect("the file");
+    let rows = rows(&output);
+    if rows[0]["exit_code"] != 0 {
+        return eprintln!("skipped: taskset: {text}");
+    }
+    // The shell, and the two commands with what they start.
+    assert_eq!(rows[0]["tracepoints"][0]["samples"], 5, "{}", rows[0]);
+    assert_eq!(rows[0]["lost"], 0);
 }

@@ -122,6 +122,7 @@ impl fmt::Display for Hint<'_> {
                 "; without CAP_IPC_LOCK there is no more memory for it than \
                  /proc/sys/kernel/perf_event_mlock_kb says: ask for fewer pages"
             }
+            (Command::Mmap, Errno::EINVAL) => "; its pages are a power of two",
             (_, Errno::EPERM) => {
                 "; it takes root, or CAP_BPF and CAP_PERFMON, and a kernel that is not locked down"
             }
@@ -213,9 +214,11 @@ mod tests {
         perf.errno = Errno::EPERM;
         assert!(perf.to_string().ends_with("fewer pages"), "{perf}");
         perf.errno = Errno::EINVAL;
+        assert!(perf.to_string().contains("a power of two"), "{perf}");
+        perf.errno = Errno::EBADF;
         assert_eq!(
             perf.to_string(),
-            "mmap of event 7: EINVAL (Invalid argument)"
+            "mmap of event 7: EBADF (Bad file descriptor)"
         );
         assert!(!perf.is_unavailable());
         error.errno = Errno::EACCES;

@@ -98,6 +98,12 @@ impl Streams {
             holds: what.holds,
             streams: Vec::new(),
         };
+        if matches!(what.sampling, Sampling::Period(0) | Sampling::Frequency(0)) {
+            return Err(KernelError {
+                log: "a period or frequency of 0 takes no samples".to_owned(),
+                ..opened.failed(Command::PerfEventOpen)(Errno::EINVAL)
+            });
+        }
         for cpu in cpus::online() {
             // A CPU may leave while we go through them.
             match opened.stream(what, cpu) {
@@ -317,9 +323,13 @@ mod tests {
 
     /// Samples of a clock while these threads run.
     fn clock_of(threads: &[u32]) -> Result<Streams> {
+        sampled(threads, Sampling::Period(1_000_000))
+    }
+
+    fn sampled(threads: &[u32], sampling: Sampling) -> Result<Streams> {
         Streams::open(&Sampled {
             source: EventSource::Software(Software::TaskClock),
-            sampling: Sampling::Period(1_000_000),
+            sampling,
             holds: SampleType::TID,
             threads,
             inherit: false,
@@ -328,6 +338,14 @@ mod tests {
             pages: 1,
             eager: true,
         })
+    }
+
+    #[test]
+    fn what_takes_no_samples_is_refused() {
+        for none in [Sampling::Period(0), Sampling::Frequency(0)] {
+            let error = sampled(&[], none).unwrap_err();
+            assert!(error.to_string().ends_with("takes no samples"), "{error}");
+        }
     }
 
     fn is_here() -> bool {
