@@ -27,7 +27,7 @@ use bpflab::compare::replay::Word;
 
 use run::{compare, events, example};
 
-/// All that can be judged is equal.
+/// All is equal.
 const FINE: &[Word] = &[Word::Equal];
 /// The same, where last contents may depend on the order of events on several CPUs.
 const ANY_ORDER: &[Word] = &[Word::Equal, Word::OrderUnknown];
@@ -146,6 +146,22 @@ fn calls_between_markers() {
     let mut command = work::command("requests", count);
     let options = LiveOptions::default();
     if let Some(done) = compare("usdt_latency", &object, &options, &mut command) {
+        done.expect(2 * count, FINE);
+    }
+}
+
+#[test]
+fn one_liners() {
+    let count = events() / 2;
+    let mut object = example("one_liners");
+    let everywhere = object.entry_mut("count_event").unwrap();
+    everywhere.set_attach_target("syscalls/sys_enter_read".to_owned());
+    let mut command = work::command("opens", count);
+    let options = LiveOptions {
+        frequency: Some(1000),
+        ..LiveOptions::default()
+    };
+    if let Some(done) = compare("one_liners", &object, &options, &mut command) {
         done.expect(2 * count, FINE);
     }
 }

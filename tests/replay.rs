@@ -10,6 +10,8 @@ mod examples;
 mod full_ring;
 #[path = "replay/made_up.rs"]
 mod made_up;
+#[path = "replay/order.rs"]
+mod order;
 #[path = "replay/relay.rs"]
 mod relay;
 #[path = "replay/taped.rs"]

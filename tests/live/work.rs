@@ -45,6 +45,7 @@ fn does_what_it_is_told() {
         ("processes", _) => processes(count),
         ("threads", _) => threads(count),
         ("reads", path) => reads(count, path),
+        ("opens", _) => opens(count),
         ("requests", _) => requests(count),
         ("hops", _) => hops(count),
         ("races", _) => races(count),
@@ -132,6 +133,19 @@ fn reads(count: u64, path: &str) {
         let page = number * 7919 % pages;
         let room = &mut room[start..start + PAGE];
         file.read_exact_at(room, page * PAGE as u64).unwrap();
+    }
+}
+
+/// Files that are opened and read, a pause now and then.
+fn opens(count: u64) {
+    use std::io::Read;
+    let mut room = vec![0; 1 << 16];
+    for number in 0..count {
+        let mut file = std::fs::File::open("/dev/zero").unwrap();
+        file.read_exact(&mut room[..1 << (number % 17)]).unwrap();
+        if number % 16 == 0 {
+            std::thread::sleep(Duration::from_micros(10));
+        }
     }
 }
 

@@ -9,7 +9,11 @@ use super::taped::{CPUS, Taped};
 use super::{replayed, replayed_on};
 
 /// Changes a firing: its parts can be replaced.
-fn change(taped: &mut Taped, number: usize, change: impl FnOnce(&mut Firing<'_>, &mut Vec<u8>)) {
+pub fn change(
+    taped: &mut Taped,
+    number: usize,
+    change: impl FnOnce(&mut Firing<'_>, &mut Vec<u8>),
+) {
     let bytes = taped.firings[number].clone();
     let mut firing = Firing::parse(&bytes).unwrap();
     let mut log = firing.log.to_vec();

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 pub(super) type Key = SmallVec<[u8; 16]>;
 
 /// A firing that writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Actor {
     /// Where it ran.
     pub cpu: u32,

@@ -13,7 +13,7 @@ use super::programs::Programs;
 use super::sent::{puts_out, sent};
 use super::source::Opened;
 use super::stories::{Piece, Story};
-use super::writers::{self, Kind as MapKind, Replayed, Writers};
+use super::writers::{Kind as MapKind, Writers};
 use crate::compare::recording::{Cause, End, Header, Output, Part, Source as Origin, When};
 use crate::instrument::{Firing, FiringFlags};
 use crate::util::MapId;
@@ -253,12 +253,7 @@ impl<'r> Pass<'r> {
         let mut all_sent = Vec::new();
         let played = player.play(running, firing)?;
         if form.plan.jumps().is_empty() {
-            let mut replayed = Replayed {
-                firing,
-                ended,
-                strayed: None,
-                piece: writers::Piece::First,
-            };
+            let mut astray = None;
             match played {
                 Played::Same => {}
                 Played::Other { log, returned } => {
@@ -272,7 +267,7 @@ impl<'r> Pass<'r> {
                         then: (None, None),
                     };
                     let told = story.differ((&part.original, form), number, firing, &piece);
-                    replayed.strayed = told.strayed.map(|strayed| (strayed, log));
+                    astray = told.strayed.map(|strayed| (strayed, log));
                 }
                 Played::Stopped(fault) => {
                     let pc = form.opening.original(fault.pc);
@@ -280,8 +275,10 @@ impl<'r> Pass<'r> {
                     story.stop(number, firing, &fault, place);
                 }
             }
-            self.writers
-                .note(place, &form.plan, &story.touches, &replayed);
+            let astray = astray.as_ref().map(|(strayed, log)| (strayed, *log));
+            let what = (&form.plan, &story.touches);
+            self.writers.begin(firing, ended);
+            self.writers.note(place, what, firing.log, astray);
         } else {
             all_sent = self.relayed(firing, ended, number, &played);
         }

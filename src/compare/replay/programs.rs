@@ -51,6 +51,10 @@ pub(super) enum Silent {
     Bare,
 }
 
+/// Numbers of programs are below this. Some may be missing: a recorder numbers all of an
+/// object's, and leaves out those that the kernel has no place for.
+const NUMBERS: usize = 1 << 16;
+
 /// The programs of a recording and their maps.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -109,7 +113,7 @@ impl Programs {
         let mut running = 0;
         for (place, part) in parts.iter().enumerate() {
             let number = part.recorded.number as usize;
-            if number > MOST || part.form.is_err() {
+            if number >= NUMBERS || part.form.is_err() {
                 continue;
             }
             by_number.resize(by_number.len().max(number + 1), None);
@@ -186,9 +190,6 @@ impl Programs {
         })
     }
 }
-
-/// Numbers above are nobody's: an object does not have so many programs.
-const MOST: usize = u16::MAX as usize;
 
 /// A program of a recording that was found in the object.
 struct Found {

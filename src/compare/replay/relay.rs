@@ -6,7 +6,7 @@ use super::pass::Pass;
 use super::player::Played;
 use super::sent::sent;
 use super::stories::{self, Told};
-use super::writers::{Piece, Replayed, Strayed};
+use super::writers::Strayed;
 use crate::instrument::{Begins, Firing, Segment};
 
 impl Pass<'_> {
@@ -64,46 +64,33 @@ impl Pass<'_> {
     ) {
         let parted = told.iter().any(|told| told.parts).then_some(told.len());
         let mut told = told.into_iter();
+        self.writers.begin(firing, ended);
         for (nth, segment) in theirs.iter().enumerate() {
-            let piece = match nth {
-                0 => Piece::First,
-                _ if parted.is_some_and(|parted| nth >= parted) => Piece::Astray,
-                _ => Piece::Later,
-            };
+            if parted == Some(nth) {
+                self.writers.stray();
+            }
             let strayed = told.next().and_then(|told| told.strayed);
-            let strayed = strayed.zip(ours.get(nth).map(|our| our.log));
-            self.note_one(firing, ended, segment, strayed, piece);
+            let our = ours.get(nth).map_or(&[][..], |our| our.log);
+            self.note_one(segment, &strayed.unwrap_or_default(), our);
         }
-        for segment in ours.iter().skip(parted.unwrap_or(ours.len())) {
-            self.note_one(firing, ended, segment, None, Piece::Astray);
+        if let Some(parted) = parted {
+            self.writers.stray();
+            for segment in ours.iter().skip(parted) {
+                self.note_one(segment, &Strayed::default(), &[]);
+            }
         }
     }
 
-    fn note_one(
-        &mut self,
-        firing: &Firing<'_>,
-        ended: u64,
-        segment: &Segment<'_>,
-        strayed: Option<(Strayed, &[u8])>,
-        piece: Piece,
-    ) {
+    fn note_one(&mut self, segment: &Segment<'_>, strayed: &Strayed, our: &[u8]) {
         let found = self.programs.find(segment.program);
         let part = found.and_then(|(place, _)| Some((place, self.programs.parts.get(place)?)));
         let Some((place, part)) = part else {
             return;
         };
         if let (Ok(form), Some(story)) = (&part.form, self.stories.get(place)) {
-            let replayed = Replayed {
-                firing: &Firing {
-                    log: segment.log,
-                    ..*firing
-                },
-                ended,
-                strayed,
-                piece,
-            };
+            let what = (&form.plan, &story.touches);
             self.writers
-                .note(place, &form.plan, &story.touches, &replayed);
+                .note(place, what, segment.log, Some((strayed, our)));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::spec::{MapType, UpdateFlags};
 use crate::util::MapId;
 
 /// A place where one thing happens after another: a CPU, and how deeply nested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Who {
     cpu: u32,
     depth: u16,
@@ -24,8 +24,12 @@ struct Who {
 pub(super) struct Writers {
     maps: Vec<Map>,
     /// Of each program, on each CPU and depth: which sites have been seen.
-    seen: FxHashMap<(usize, u32, u16), Seen>,
-    /// What the firing under way has looked up.
+    seen: FxHashMap<(usize, Who), Seen>,
+    /// The firing that is looked through.
+    now: Now,
+    /// How many entries of each site it had so far, where that matters.
+    counts: FxHashMap<(usize, u16), usize>,
+    /// What it has looked up.
     looked: SmallVec<[(MapId, Key); 4]>,
     /// What it will have done if the call that it makes succeeds.
     pending: SmallVec<[(MapId, Key, Act); 1]>,
@@ -100,31 +104,8 @@ pub(super) struct Strayed {
     pub lost: Option<(u16, usize)>,
 }
 
-/// A firing that was replayed.
-#[derive(Debug)]
-pub(super) struct Replayed<'a> {
-    pub firing: &'a Firing<'a>,
-    /// Where its record ends in the ring.
-    pub ended: u64,
-    /// Where the replay could not follow, and its own log; none where it could.
-    pub strayed: Option<(Strayed, &'a [u8])>,
-    /// What this is of a firing that tail calls take from program to program.
-    pub piece: Piece,
-}
-
-/// What part of a firing is looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
-    /// Its start, or all of it.
-    First,
-    /// Another program's part.
-    Later,
-    /// The same, of a replay or of a kernel's run that do not go the same way any more.
-    Astray,
-}
-
 /// The firing that is looked through.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Now {
     who: Who,
     actor: Actor,
@@ -160,22 +141,12 @@ impl Writers {
         }
     }
 
-    /// A firing of a program was replayed.
-    pub fn note(&mut self, program: usize, plan: &Plan, touches: &Touches, of: &Replayed<'_>) {
-        let firing = of.firing;
-        let key = (program, firing.cpu, firing.depth);
-        let maps = &self.maps;
-        let seen = self.seen.entry(key);
-        let seen = seen.or_insert_with(|| Seen::of(touches, maps));
-        if of.piece == Piece::First {
-            self.looked.clear();
-        }
-        if seen.all && of.strayed.is_none() && of.piece != Piece::Astray {
-            return;
-        }
-        let mut seen = std::mem::take(seen);
+    /// A firing was replayed, whose record ends there in the ring. What it did is noted next.
+    pub fn begin(&mut self, firing: &Firing<'_>, ended: u64) {
+        self.looked.clear();
         self.pending.clear();
-        let mut now = Now {
+        self.counts.clear();
+        self.now = Now {
             who: Who {
                 cpu: firing.cpu,
                 depth: firing.depth,
@@ -184,66 +155,88 @@ impl Writers {
                 cpu: firing.cpu,
                 sequence: firing.sequence,
                 began: firing.produced,
-                ended: of.ended,
+                ended,
             },
-            astray: of.piece == Piece::Astray,
+            astray: false,
             other_result: false,
         };
-        let mut nth = Nth::default();
-        for entry in plan.entries(firing.log).map_while(Result::ok) {
-            if let Some((strayed, _)) = &of.strayed {
-                let place = nth.next(entry.site.number);
-                now.astray |= strayed.lost == Some(place);
-                now.other_result = strayed.results.contains(&place);
+    }
+
+    /// From here on the replay does not do what the kernel's run did.
+    pub fn stray(&mut self) {
+        self.now.astray = true;
+    }
+
+    /// What a program did in that firing, by the kernel's log; where the replay could not
+    /// follow is told, with its own log.
+    pub fn note(
+        &mut self,
+        program: usize,
+        (plan, touches): (&Plan, &Touches),
+        log: &[u8],
+        strayed: Option<(&Strayed, &[u8])>,
+    ) {
+        self.now.other_result = false;
+        let key = (program, self.now.who);
+        let maps = &self.maps;
+        let seen = self.seen.entry(key);
+        let seen = seen.or_insert_with(|| Seen::of(touches, maps));
+        if seen.all && strayed.is_none() && !self.now.astray {
+            return;
+        }
+        let mut seen = std::mem::take(seen);
+        let counts = strayed.map(|_| self.counts.clone());
+        for entry in plan.entries(log).map_while(Result::ok) {
+            if let Some((strayed, _)) = strayed {
+                let place = self.place(program, entry.site.number);
+                self.now.astray |= strayed.lost == Some(place);
+                self.now.other_result = strayed.results.contains(&place);
             }
-            self.entry(touches, &entry, now);
+            self.entry(touches, &entry);
             seen.see(touches, &self.maps, entry.site.number);
         }
         if let Some(slot) = self.seen.get_mut(&key) {
             *slot = seen;
         }
-        if let Some((strayed, log)) = &of.strayed
-            && now.astray
-        {
-            self.follow_astray(plan, touches, log, now, strayed);
+        if let Some((strayed, log)) = strayed.filter(|_| self.now.astray) {
+            // What it did instead.
+            self.pending.clear();
+            self.counts = counts.unwrap_or_default();
+            let entries = plan.entries(log).map_while(Result::ok);
+            let mut is_lost = false;
+            for entry in entries {
+                is_lost |= strayed.lost == Some(self.place(program, entry.site.number));
+                if is_lost {
+                    self.entry(touches, &entry);
+                }
+            }
         }
     }
 
-    /// What a replay wrote that lost its way.
-    fn follow_astray(
-        &mut self,
-        plan: &Plan,
-        touches: &Touches,
-        log: &[u8],
-        now: Now,
-        strayed: &Strayed,
-    ) {
-        let mut nth = Nth::default();
-        self.pending.clear();
-        let entries = plan.entries(log).map_while(Result::ok);
-        let mut is_lost = |site| strayed.lost == Some(nth.next(site));
-        for entry in entries.skip_while(|entry| !is_lost(entry.site.number)) {
-            self.entry(touches, &entry, now);
-        }
+    /// The next entry of a site: the site, and how many entries of it came before.
+    fn place(&mut self, program: usize, site: u16) -> (u16, usize) {
+        let count = self.counts.entry((program, site)).or_default();
+        *count += 1;
+        (site, *count - 1)
     }
 
-    fn entry(&mut self, touches: &Touches, entry: &Entry<'_>, now: Now) {
+    fn entry(&mut self, touches: &Touches, entry: &Entry<'_>) {
         if !self.pending.is_empty()
             && let Some(result) = field(entry, What::Result)
         {
             let is_done = result.iter().all(|byte| *byte == 0);
             for (map, key, act) in std::mem::take(&mut self.pending) {
-                self.update(map, &key, act, is_done, now);
+                self.update(map, &key, act, is_done);
             }
         }
         for touch in touches.get(entry.site.number) {
             for map in touches.maps(touch.map) {
-                self.touch(*touch, map, entry, now);
+                self.touch(*touch, map, entry);
             }
         }
     }
 
-    fn touch(&mut self, touch: Touch, map: MapId, entry: &Entry<'_>, now: Now) {
+    fn touch(&mut self, touch: Touch, map: MapId, entry: &Entry<'_>) {
         let key = || {
             let mut fields = entry.fields();
             let key = fields.find(|(field, _)| is_key(field));
@@ -257,9 +250,9 @@ impl Writers {
                     self.looked.push(looked);
                 }
             }
-            Does::Combines(how) => self.write(touch, map, Act::Combines(how), now),
-            Does::Changes => self.write(touch, map, Act::Changes, now),
-            Does::Stores => self.write(touch, map, Act::Stores, now),
+            Does::Combines(how) => self.write(touch, map, Act::Combines(how)),
+            Does::Changes => self.write(touch, map, Act::Changes),
+            Does::Stores => self.write(touch, map, Act::Stores),
             Does::Updates => {
                 let flags = field(entry, What::Argument(4)).and_then(|bytes| bytes.first());
                 let only_new = u64::from(*flags.unwrap_or(&0)) & UpdateFlags::NOEXIST.bits() != 0;
@@ -271,12 +264,13 @@ impl Writers {
     }
 
     /// A call that makes, replaces or deletes an element ended.
-    fn update(&mut self, map: MapId, key: &Key, act: Act, is_done: bool, now: Now) {
+    fn update(&mut self, map: MapId, key: &Key, act: Act, is_done: bool) {
+        let now = self.now;
         let Some(map) = self.maps.get_mut(map.index()) else {
             return;
         };
         // It goes for all CPUs.
-        let lane = map.lane(now).filter(|_| act != Act::Deletes);
+        let lane = map.lane(now.who.cpu).filter(|_| act != Act::Deletes);
         let (key, act) = match map.grain {
             Grain::None => return,
             Grain::Whole => (&Key::new(), Act::Changes),
@@ -294,7 +288,8 @@ impl Writers {
 
     /// Something is written to a value: of an element that was looked up before, or that
     /// is always at hand.
-    fn write(&mut self, touch: Touch, id: MapId, act: Act, now: Now) {
+    fn write(&mut self, touch: Touch, id: MapId, act: Act) {
+        let now = self.now;
         let Some(map) = self.maps.get_mut(id.index()) else {
             return;
         };
@@ -307,7 +302,7 @@ impl Writers {
             return; // Another map is.
         }
         map.add_writer(now.who);
-        let lane = map.lane(now);
+        let lane = map.lane(now.who.cpu);
         if map.grain == Grain::None {
             if now.astray {
                 map.elements.doubt_all(now.actor);
@@ -380,10 +375,10 @@ impl Map {
     }
 
     /// Whose value a firing writes.
-    fn lane(&self, now: Now) -> Lane {
+    fn lane(&self, cpu: u32) -> Lane {
         // Where elements are not told apart, other CPUs' values may be meant.
         let is_own = self.kind.per_cpu && self.grain != Grain::Whole;
-        is_own.then_some(now.who.cpu)
+        is_own.then_some(cpu)
     }
 }
 
@@ -414,19 +409,6 @@ fn field<'a>(entry: &Entry<'a>, what: What) -> Option<&'a [u8]> {
     let mut fields = entry.fields();
     let found = fields.find(|(field, _)| field.what == what);
     found.map(|(_, bytes)| bytes)
-}
-
-/// Counts the entries of each site.
-#[derive(Debug, Default)]
-struct Nth(FxHashMap<u16, usize>);
-
-impl Nth {
-    /// An entry of a site, and how many of it came before.
-    fn next(&mut self, site: u16) -> (u16, usize) {
-        let count = self.0.entry(site).or_default();
-        *count += 1;
-        (site, *count - 1)
-    }
 }
 
 impl Seen {
