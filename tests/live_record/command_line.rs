@@ -160,6 +160,21 @@ fn programs_made_up_have_a_session_of_their_own() {
 }
 
 #[test]
+fn what_has_no_place_here_is_left_out_and_the_rest_compared() {
+    if !is_there() {
+        return;
+    }
+    let mut bpflab = bpflab();
+    let arguments = ["compare", "examples/bpf/one_liners.bpf.o", "--", "sh", "-c"];
+    let output = bpflab.args(arguments).arg(dd(10, 1)).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(text.contains("count_event: not attached: "), "{text}");
+    // Numbers of programs are not their places in the list of those that ran.
+    assert!(text.contains("\n  read_sizes "), "{text}");
+}
+
+#[test]
 fn a_full_disk_is_told() {
     if !is_there() {
         return;

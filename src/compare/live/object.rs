@@ -12,7 +12,7 @@ use super::error::LiveError;
 use super::follow::{Follow, Tree, births};
 use super::options::LiveOptions;
 use super::outputs::Outputs;
-use super::programs::{Programs, chosen};
+use super::programs::{Programs, Watched, chosen};
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{ProgramSummary, Summary};
@@ -231,11 +231,7 @@ impl Subject for Live {
     ) -> Result<Begun<Outputs>, LiveError> {
         self.forget()?;
         let mut before = Snapshot::read(&self.maps, self.own());
-        let programs = self
-            .programs
-            .watched
-            .iter()
-            .map(|one| (one.number, &one.program));
+        let programs = self.programs.all();
         let drain = Outputs::open(
             &self.maps,
             &self.record,
@@ -258,12 +254,8 @@ impl Subject for Live {
             .attach(&self.options, self.binary.as_deref())?;
         // Attaching to markers fills it.
         before.renew(&self.maps, self.own(), USDT_SPECS);
-        header.programs = self
-            .programs
-            .watched
-            .iter()
-            .map(|one| one.described())
-            .collect();
+        let running = self.programs.running();
+        header.programs = running.map(Watched::described).collect();
         let maps = (0..).zip(self.own());
         header.maps = maps
             .map(|(number, map)| RecordedMap::new(number, map))
@@ -316,9 +308,9 @@ impl Subject for Live {
         summary.unfollowed = self.unfollowed;
         let ring = self.record.maps.get(self.record.ring.index());
         summary.buffer_bytes = ring.map_or(0, |ring| ring.max_entries.into());
-        summary.left_out.clone_from(&self.programs.left_out);
-        let watched = self.programs.watched.iter();
-        summary.programs = watched
+        summary.left_out = self.programs.left_out().cloned().collect();
+        let running = self.programs.running();
+        summary.programs = running
             .map(|one| ProgramSummary {
                 number: one.number,
                 name: one.program.name.clone(),

@@ -28,6 +28,8 @@ pub(super) struct Watched {
     pub how: How,
     /// Where it is to be attached; a program that only tail calls lead to is not.
     point: Option<AttachPoint>,
+    /// Where it was attached the last time.
+    attached_at: Option<AttachPoint>,
     /// That it is attached.
     attached: Option<Attachment>,
     /// How often the kernel did not run it, known when it is detached.
@@ -52,8 +54,12 @@ pub struct LeftOut {
 /// All programs of a session.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    pub watched: Vec<Watched>,
-    pub left_out: Vec<LeftOut>,
+    /// Those that are in the kernel.
+    watched: Vec<Watched>,
+    /// Those that are not.
+    not_loaded: Vec<LeftOut>,
+    /// Those that were not attached the last time.
+    not_attached: Vec<LeftOut>,
 }
 
 /// The programs that are to be recorded, taken out of the object.
@@ -93,7 +99,10 @@ impl Programs {
             let name = program.name.clone();
             match loader.place(program) {
                 Ok(one) => placed.push(one),
-                Err(error) => loaded.leave_out(name, error, options)?,
+                Err(error) => {
+                    let left = LeftOut::new(name, error, options)?;
+                    loaded.not_loaded.push(left);
+                }
             }
         }
         let numbered: Vec<_> = (0..).zip(placed).collect();
@@ -102,7 +111,10 @@ impl Programs {
             let name = placed.program.name.clone();
             match loader.load(number, placed, form) {
                 Ok(watched) => loaded.watched.push(watched),
-                Err(error) => loaded.leave_out(name, error, options)?,
+                Err(error) => {
+                    let left = LeftOut::new(name, error, options)?;
+                    loaded.not_loaded.push(left);
+                }
             }
         }
         // What jumps by an array that is not followed finds programs that stand alone.
@@ -116,7 +128,8 @@ impl Programs {
                 maps.set_program(&others, alone)?;
             }
         }
-        loaded.or_nothing(|watched| watched.point.is_some())
+        loaded.or_nothing(|watched| watched.point.is_some())?;
+        Ok(loaded)
     }
 
     /// Attaches all that has a place. One whose place is missing here is left out, unless
@@ -126,21 +139,30 @@ impl Programs {
         options: &LiveOptions,
         binary: Option<&Path>,
     ) -> Result<(), LiveError> {
-        for mut watched in std::mem::take(&mut self.watched) {
-            match watched.attach(binary) {
-                Ok(()) => self.watched.push(watched),
-                Err(error) => {
-                    self.leave_out(watched.program.name.clone(), error, options)?;
-                    // Tail calls lead to it all the same.
-                    if watched.following.is_some() {
-                        watched.point = None;
-                        self.watched.push(watched);
-                    }
-                }
+        self.not_attached.clear();
+        for watched in &mut self.watched {
+            if let Err(error) = watched.attach(binary) {
+                let left = LeftOut::new(watched.program.name.clone(), error, options)?;
+                self.not_attached.push(left);
             }
         }
-        *self = std::mem::take(self).or_nothing(|watched| watched.attached.is_some())?;
-        Ok(())
+        self.or_nothing(|watched| watched.attached.is_some())
+    }
+
+    /// Those that are in the kernel, with their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Program)> {
+        let watched = self.watched.iter();
+        watched.map(|watched| (watched.number, &watched.program))
+    }
+
+    /// Those that run, or ran the last time: attached, or because tail calls lead to them.
+    pub fn running(&self) -> impl Iterator<Item = &Watched> {
+        self.watched.iter().filter(|watched| watched.runs())
+    }
+
+    /// Those that don't.
+    pub fn left_out(&self) -> impl Iterator<Item = &LeftOut> {
+        self.not_loaded.iter().chain(&self.not_attached)
     }
 
     /// Detaches all of them, and notes what the kernel says of each.
@@ -157,12 +179,24 @@ impl Programs {
         told
     }
 
-    fn leave_out(
-        &mut self,
-        program: String,
-        error: LiveError,
-        options: &LiveOptions,
-    ) -> Result<(), LiveError> {
+    /// An error when no program is what is wanted, with all that is in the way.
+    fn or_nothing(&self, wanted: impl Fn(&Watched) -> bool) -> Result<(), LiveError> {
+        if self.watched.iter().any(wanted) {
+            return Ok(());
+        }
+        let why: Vec<_> = self.left_out().map(LeftOut::to_string).collect();
+        let why = why.join("; ");
+        Err(match self.left_out().any(|left| left.unavailable) {
+            true => LiveError::Unavailable(why),
+            false => LiveError::Nothing(why),
+        })
+    }
+}
+
+impl LeftOut {
+    /// A program with what is in its way; an error if it is not to be left out: it was asked
+    /// for by name, or it is a fault of the program.
+    fn new(program: String, error: LiveError, options: &LiveOptions) -> Result<Self, LiveError> {
         let unavailable = match &error {
             // Rights are missing for the others, too.
             LiveError::NoVerdict(none) => none.kind == NoVerdictKind::Feature,
@@ -173,7 +207,7 @@ impl Programs {
         if !options.programs.is_empty() || !(unavailable || nowhere) {
             return Err(error);
         }
-        self.left_out.push(LeftOut {
+        Ok(Self {
             why: match error {
                 LiveError::Attach { error, .. } => error.to_string(),
                 LiveError::Program { why, .. } => why,
@@ -181,20 +215,6 @@ impl Programs {
             },
             program,
             unavailable,
-        });
-        Ok(())
-    }
-
-    /// An error when no program is what is wanted, with all that is in the way.
-    fn or_nothing(self, wanted: impl Fn(&Watched) -> bool) -> Result<Self, LiveError> {
-        if self.watched.iter().any(wanted) {
-            return Ok(self);
-        }
-        let why: Vec<_> = self.left_out.iter().map(LeftOut::to_string).collect();
-        let why = why.join("; ");
-        Err(match self.left_out.iter().any(|left| left.unavailable) {
-            true => LiveError::Unavailable(why),
-            false => LiveError::Nothing(why),
         })
     }
 }
@@ -206,36 +226,41 @@ impl std::fmt::Display for LeftOut {
 }
 
 impl Watched {
+    /// Attaches it. A probe in a file that is not there goes to `binary`.
     fn attach(&mut self, binary: Option<&Path>) -> Result<(), LiveError> {
-        let Some(point) = &mut self.point else {
+        self.attached_at = None;
+        self.missed = 0;
+        let (Some(point), Some(loaded)) = (&self.point, &self.loaded) else {
             return Ok(());
         };
+        let mut point = point.clone();
         let mut absent = None;
         if let (Some(binary), Place::User { path, .. } | Place::Usdt { path, .. }) =
             (binary, point.place())
             && !path.exists()
         {
             absent = Some(path.clone());
-            *point = point.clone().with_path(binary);
+            point = point.with_path(binary);
         }
-        let Some(loaded) = &self.loaded else {
-            return Ok(());
-        };
-        let attached = attach(loaded, point).map_err(|error| LiveError::Attach {
+        let attached = attach(loaded, &point).map_err(|error| LiveError::Attach {
             program: self.program.name.clone(),
             error,
             absent,
         })?;
+        self.attached_at = Some(point);
         self.attached = Some(attached);
         Ok(())
     }
 
-    /// Where it is attached, in words.
+    /// Whether it was attached the last time, or tail calls lead to it.
+    const fn runs(&self) -> bool {
+        self.attached_at.is_some() || self.following.is_some() || self.point.is_none()
+    }
+
+    /// Where it is attached, or was the last time, in words.
     pub fn place(&self) -> String {
-        self.point
-            .as_ref()
-            .map(AttachPoint::to_string)
-            .unwrap_or_default()
+        let at = self.attached_at.as_ref();
+        at.map(AttachPoint::to_string).unwrap_or_default()
     }
 
     /// What a recording says of it.
@@ -295,6 +320,7 @@ impl Loader<'_> {
             context_len,
             how: How::Instrumented,
             point,
+            attached_at: None,
             attached: None,
             missed: 0,
             loaded: None,
