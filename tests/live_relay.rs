@@ -25,8 +25,10 @@ fn object(name: &str) -> Object {
 /// which is said.
 fn record(object: &Object, count: u32) -> Option<(Vec<u8>, Summary)> {
     let mut bytes = Vec::new();
-    let recorded = Live::start(object, &LiveOptions::default())
-        .and_then(|mut live| live.run(&mut calls(count), &mut bytes));
+    let recorded = match Live::start(object, &LiveOptions::default()) {
+        Ok(mut live) => live.run(&mut calls(count), &mut bytes),
+        Err(error) => Err(error),
+    };
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
