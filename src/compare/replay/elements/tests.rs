@@ -223,12 +223,15 @@ struct Run {
     did: Vec<(u8, Op, bool)>,
 }
 
+/// A firing, and what it is still to do.
+type UnderWay<'a> = (Run, &'a [(u8, Op)]);
+
 /// Runs the firings of several CPUs, one step of one CPU at a time as `schedule` says. What
 /// was left, and the firings in the order of their ends.
 fn really(cpus: &[Vec<Vec<(u8, Op)>>], schedule: &[usize]) -> (State, Vec<Run>) {
     let (mut state, mut ring, mut ended) = (State::new(), 0, Vec::new());
     let mut left: Vec<_> = cpus.iter().map(|firings| firings.iter()).collect();
-    let mut running: Vec<Option<(Run, &[(u8, Op)])>> = cpus.iter().map(|_| None).collect();
+    let mut running: Vec<Option<UnderWay<'_>>> = cpus.iter().map(|_| None).collect();
     let rounds = schedule.iter().copied().chain((0..cpus.len()).cycle());
     for cpu in rounds {
         match running[cpu].take() {
