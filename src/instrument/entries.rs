@@ -46,12 +46,20 @@ impl<'a> Entries<'a> {
             offset,
             damage: Damage::Site(number),
         })?;
-        let start = self.log.clone();
-        for field in &site.fields {
-            read_field(&mut self.log, field)?;
-        }
-        let len = self.log.offset() - start.offset();
-        let payload = take(&mut start.clone(), len)?;
+        let payload = match &site.fields[..] {
+            // Most of them.
+            [only] if !matches!(only.length, Length::Counted { .. }) => {
+                read_field(&mut self.log, only)?
+            }
+            fields => {
+                let mut start = self.log.clone();
+                for field in fields {
+                    read_field(&mut self.log, field)?;
+                }
+                let len = self.log.offset() - start.offset();
+                take(&mut start, len)?
+            }
+        };
         Ok(Entry {
             site,
             offset,
@@ -84,6 +92,7 @@ impl<'a> Entry<'a> {
     }
 }
 
+#[inline]
 fn read_field<'a>(log: &mut Reader<'a>, field: &Field) -> Result<&'a [u8], Damaged> {
     let offset = log.offset();
     let damaged = |damage| Damaged { offset, damage };
@@ -107,6 +116,7 @@ fn read_field<'a>(log: &mut Reader<'a>, field: &Field) -> Result<&'a [u8], Damag
     }
 }
 
+#[inline]
 fn take<'a>(log: &mut Reader<'a>, len: usize) -> Result<&'a [u8], Damaged> {
     log.bytes(len).map_err(|error| Damaged {
         offset: error.offset,

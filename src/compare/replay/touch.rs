@@ -46,6 +46,11 @@ impl Does {
         !matches!(self, Self::Reads | Self::LooksUp)
     }
 
+    /// Whether it goes through a pointer to an element that was looked up.
+    pub const fn is_through_pointer(self) -> bool {
+        matches!(self, Self::Changes | Self::Stores | Self::Combines(_))
+    }
+
     /// Whether the site is given the key.
     pub const fn is_keyed(self) -> bool {
         matches!(self, Self::LooksUp | Self::Updates | Self::Deletes)
@@ -96,6 +101,11 @@ impl Touches {
         self.sites
             .get(usize::from(site))
             .map_or(&[], SmallVec::as_slice)
+    }
+
+    /// What each site does, in the order of their numbers.
+    pub fn sites(&self) -> impl Iterator<Item = &[Touch]> {
+        self.sites.iter().map(SmallVec::as_slice)
     }
 
     /// All of them, with the numbers of their sites.

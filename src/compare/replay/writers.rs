@@ -23,6 +23,8 @@ struct Who {
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     maps: Vec<Map>,
+    /// Of each program and site: whether each of its entries counts, and not only the first.
+    counting: Vec<Vec<bool>>,
     /// Of each program, on each CPU and depth: which sites have been seen.
     seen: FxHashMap<(usize, Who), Seen>,
     /// The firing that is looked through.
@@ -66,6 +68,7 @@ impl Kind {
 /// What was done to a map.
 #[derive(Debug, Default)]
 struct Map {
+    id: MapId,
     kind: Kind,
     grain: Grain,
     writers: SmallVec<[Who; 4]>,
@@ -129,14 +132,38 @@ impl Writers {
         programs: impl Iterator<Item = &'t Touches> + Clone,
     ) -> Self {
         let maps = (0..).map(MapId::from_index).zip(kinds);
-        let maps = maps.map(|(map, kind)| Map {
+        let maps = maps.map(|(id, kind)| Map {
+            id,
             kind,
-            grain: Grain::of(map, programs.clone()),
+            grain: Grain::of(id, programs.clone()),
             elements: Elements::new(!kind.is_array),
             ..Map::default()
         });
+        let maps: Vec<_> = maps.collect();
+        let through = |touch: &Touch| touch.does.is_through_pointer();
+        let through = programs.clone().flat_map(|touches| {
+            let touched = touches.iter().filter(move |(_, touch)| through(touch));
+            touched.flat_map(|(_, touch)| touches.maps(touch.map))
+        });
+        let through: Vec<_> = through.collect();
+        let counts = |map: MapId, touch: Touch| {
+            let map = maps.get(map.index()).filter(|map| map.grain != Grain::None);
+            map.is_some_and(|map| match touch.does {
+                // Who looked an element up matters if something is written to it.
+                Does::LooksUp => !map.is_one() && through.contains(&map.id),
+                does => does.writes(),
+            })
+        };
+        let counting = programs.map(|touches| {
+            let sites = touches.sites().map(|touched| {
+                let mut touched = touched.iter();
+                touched.any(|touch| touches.maps(touch.map).any(|map| counts(map, *touch)))
+            });
+            sites.collect()
+        });
         Self {
-            maps: maps.collect(),
+            counting: counting.collect(),
+            maps,
             ..Self::default()
         }
     }
@@ -186,14 +213,25 @@ impl Writers {
         }
         let mut seen = std::mem::take(seen);
         let counts = strayed.map(|_| self.counts.clone());
+        let counting = self.counting.get_mut(program).map(std::mem::take);
+        let counting = counting.unwrap_or_default();
+        let can_skip = strayed.is_none() && !self.now.astray;
         for entry in plan.entries(log).map_while(Result::ok) {
+            let site = usize::from(entry.site.number);
+            let is_old = seen.has(site) && counting.get(site) == Some(&false);
+            if is_old && can_skip && self.pending.is_empty() {
+                continue;
+            }
             if let Some((strayed, _)) = strayed {
                 let place = self.place(program, entry.site.number);
                 self.now.astray |= strayed.lost == Some(place);
                 self.now.other_result = strayed.results.contains(&place);
             }
             self.entry(touches, &entry);
-            seen.see(touches, &self.maps, entry.site.number);
+            seen.see(touches, &self.maps, site);
+        }
+        if let Some(slot) = self.counting.get_mut(program) {
+            *slot = counting;
         }
         if let Some(slot) = self.seen.get_mut(&key) {
             *slot = seen;
@@ -225,7 +263,7 @@ impl Writers {
             && let Some(result) = field(entry, What::Result)
         {
             let is_done = result.iter().all(|byte| *byte == 0);
-            for (map, key, act) in std::mem::take(&mut self.pending) {
+            while let Some((map, key, act)) = self.pending.pop() {
                 self.update(map, &key, act, is_done);
             }
         }
@@ -419,9 +457,12 @@ impl Seen {
         seen
     }
 
+    fn has(&self, site: usize) -> bool {
+        self.sites.get(site) == Some(&true)
+    }
+
     /// A site was seen: whether all were that need to be seen only once.
-    fn see(&mut self, touches: &Touches, maps: &[Map], site: u16) {
-        let site = usize::from(site);
+    fn see(&mut self, touches: &Touches, maps: &[Map], site: usize) {
         if self.sites.len() <= site {
             self.sites.resize(site + 1, false);
         }
@@ -438,9 +479,7 @@ impl Seen {
             map.is_some_and(|map| map.grain != Grain::None)
         };
         let mut writes = touches.iter().filter(|(_, touch)| touch.does.writes());
-        self.all = writes.all(|(site, touch)| {
-            let is_seen = self.sites.get(usize::from(site)) == Some(&true);
-            is_seen && !touches.maps(touch.map).any(is_watched)
-        });
+        self.all = writes
+            .all(|(site, touch)| self.has(site.into()) && !touches.maps(touch.map).any(is_watched));
     }
 }
