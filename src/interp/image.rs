@@ -169,6 +169,7 @@ impl Image {
 
     /// The instruction at a slot; `None` outside of the program and in the middle
     /// of a 64-bit immediate.
+    #[inline]
     pub(super) fn insn(&self, at: i64) -> Option<Result<Insn, DecodeError>> {
         self.code.get(Pc(u32::try_from(at).ok()?))
     }

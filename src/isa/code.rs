@@ -58,6 +58,7 @@ impl Code {
     /// The instruction that begins at `pc`: `None` past the end and in the second
     /// slot of a 64-bit immediate.
     #[must_use]
+    #[inline]
     pub fn get(&self, pc: Pc) -> Option<Result<Insn, DecodeError>> {
         match self.slots.get(pc.index())? {
             Some(insn) => Some(Ok(*insn)),
