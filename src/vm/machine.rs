@@ -194,19 +194,30 @@ impl Machine {
     /// # Errors
     /// [`CpuError::Taken`]; [`CpuError::Missing`] where the world was replaced by one
     /// with more CPUs.
+    #[inline]
     pub fn settle(&mut self) -> Result<(), CpuError> {
+        let kernel = self.world.kernel_memory().blocks();
+        if self.seat.number() != self.world.cpu() || !kernel.same(self.space.kernel()) {
+            self.move_to_world()?;
+        }
+        self.world.refresh();
+        Ok(())
+    }
+
+    /// The world was moved to another CPU, or is another world.
+    #[inline(never)]
+    fn move_to_world(&mut self) -> Result<(), CpuError> {
         let cpu = self.world.cpu();
         if self.seat.number() != cpu {
             self.seat = self.seat.take(cpu)?;
         }
         let kernel = self.world.kernel_memory();
         if !kernel.blocks().same(self.space.kernel()) {
-            // The world was replaced: what was loaded brings its types.
+            // What was loaded brings its types.
             kernel.adopt_types(&self.kernel);
             self.kernel = kernel.clone();
             self.space.set_kernel(kernel.blocks().clone());
         }
-        self.world.refresh();
         Ok(())
     }
 

@@ -246,6 +246,7 @@ impl KernelBlocks {
 
     /// Whether both are the same memory.
     #[must_use]
+    #[inline]
     pub fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -294,6 +294,7 @@ impl World {
     }
 
     /// Brings the current task's object up to date.
+    #[inline]
     pub(super) fn refresh(&self) {
         self.tasks.refresh(&self.kernel, &self.task);
     }

@@ -88,8 +88,16 @@ impl Tasks {
     }
 
     /// Brings the object of a task up to date, if there is one.
+    #[inline]
     pub fn refresh(&self, memory: &KernelMemory, task: &Task) {
-        if self.is_used.load(Ordering::Relaxed) && self.is_behind(task) {
+        if self.is_used.load(Ordering::Relaxed) {
+            self.catch_up(memory, task);
+        }
+    }
+
+    #[inline(never)]
+    fn catch_up(&self, memory: &KernelMemory, task: &Task) {
+        if self.is_behind(task) {
             // What could go wrong went wrong when it was made.
             let _ = self.object(memory, task, true);
         }
