@@ -165,6 +165,9 @@ impl CompareReport {
         for report in self.reports() {
             for program in &report.programs {
                 let name = &program.name;
+                if program.led_to > 0 {
+                    add(format!("{name}: {} tail calls led to it", program.led_to));
+                }
                 if let (Some(engine), Some(why)) = (program.engine, &program.engine_why) {
                     add(format!("{name}: {engine} engine only: {why}"));
                 }
@@ -288,7 +291,7 @@ mod tests {
                 engine: Some(ran_on),
                 engine_why: (ran_on != engine).then(|| "loops are too long".to_owned()),
                 firings: 1000,
-                led_to: 0,
+                led_to: 3,
                 raced: 0,
                 missed: 0,
                 verdict,
