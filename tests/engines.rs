@@ -13,7 +13,7 @@ use bpflab::harness::EngineKind;
 use bpflab::isa::assemble_with;
 use bpflab::lower::Passes;
 use bpflab::program::{MapDef, Program};
-use bpflab::spec::{MapType, ProgType};
+use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::util::Pc;
 use bpflab::vm::World;
 use bpflab::vm::events::Event;
@@ -341,6 +341,43 @@ fn a_pointer_of_the_context_is_whole() {
     for kind in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
         let mut engine = Ours::new(kind).without(Passes::CONTEXT);
         assert_eq!(engine.run(&subject).unwrap().retval, Some(77), "{kind}");
+    }
+}
+
+/// A branch depends on what an atomic operation found on the stack. It is certain after one
+/// of two ways there, which is walked first: the other way counts, too.
+#[test]
+fn what_an_atomic_operation_found_is_not_taken_for_certain() {
+    let found = |operation: &str, register: &str| {
+        let text = format!(
+            "r0 = 1
+            r2 = 0
+            r6 = *(u32 *)(r1 + 12)
+            *(u64 *)(r10 - 8) = 1
+            if r6 != 0 goto other
+            both: {operation}
+            if {register} == 1 goto one
+            r0 = 42
+            exit
+            one: r0 = 7
+            exit
+            other: r6 = *(u32 *)(r1 + 16)
+            *(u64 *)(r10 - 8) = r6
+            goto both"
+        );
+        let mut program = programs(ProgType::Xdp, &[], &[&text]).remove(0);
+        // States are kept at every chance.
+        Arc::make_mut(&mut program).flags |= ProgFlags::TEST_STATE_FREQ;
+        program
+    };
+    for (operation, register) in [
+        ("r0 = cmpxchg_64(r10 - 8, r0, r2)", "r0"),
+        ("r2 = atomic_fetch_add((u64 *)(r10 - 8), r2)", "r2"),
+        ("r2 = xchg_64(r10 - 8, r2)", "r2"),
+    ] {
+        let program = found(operation, register);
+        is_fast(std::slice::from_ref(&program));
+        agree(&[program], "r0: 42");
     }
 }
 
