@@ -193,8 +193,7 @@ impl Finder<'_> {
             .filter(|(_, reg, used)| *used && at.before.reg(*reg).is_comparable());
         let fields = given.map(|(what, reg, _)| output(what, Place::Register(reg), size));
         self.site(at, Moment::Before, source, fields.collect());
-        if op.fetches() {
-            let old = if op.compares() { Reg::R0 } else { src };
+        if let Some(old) = op.old(src) {
             let field = Field {
                 flow: Flow::Input,
                 what: What::Old,

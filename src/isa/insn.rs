@@ -364,10 +364,9 @@ impl Insn {
             | Self::Load { dst, .. }
             | Self::LoadSx { dst, .. }
             | Self::LoadAcquire { dst, .. } => RegSet::of(&[dst]),
-            Self::Atomic { op, src, .. } => match (op.fetches(), op.compares()) {
-                (_, true) => RegSet::of(&[Reg::R0]),
-                (true, false) => RegSet::of(&[src]),
-                (false, false) => RegSet::EMPTY,
+            Self::Atomic { op, src, .. } => match op.old(src) {
+                Some(old) => RegSet::of(&[old]),
+                None => RegSet::EMPTY,
             },
             Self::LoadPacket { .. } | Self::Call(_) | Self::CallReg { .. } => RegSet::CALLER_SAVED,
             Self::Store { .. }

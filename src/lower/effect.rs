@@ -33,14 +33,11 @@ pub(crate) fn effect(op: Op) -> Effect {
         Op::Load { dst, place, .. } | Op::LoadSx { dst, place, .. } => (base(place), one(dst)),
         Op::Store { place, src, .. } => (base(place).union(operand(src)), none),
         Op::Atomic { op, place, src, .. } => {
-            let reads = base(place).union(one(src));
+            let mut reads = base(place).union(one(src));
             if op.compares() {
-                (reads.union(one(Reg::R0)), one(Reg::R0))
-            } else if op.fetches() {
-                (reads, one(src))
-            } else {
-                (reads, none)
+                reads = reads.union(one(Reg::R0));
             }
+            (reads, op.old(src).map_or(none, one))
         }
         // It is over where there are no bytes; r6 holds the context for the kernel only.
         Op::LoadPacket { index, .. } => (index.map_or(none, one), RegSet::CALLER_SAVED),

@@ -7,7 +7,7 @@ use crate::compare::recording::WriteError;
 use crate::compare::replay::ReplayError;
 use crate::isa::AsmError;
 use crate::kernel::attach::AttachError;
-use crate::kernel::{KernelError, NoVerdict, NoVerdictKind};
+use crate::kernel::{KernelError, NoVerdict};
 use crate::util::Errno;
 
 /// Why programs could not be compared at all.
@@ -66,10 +66,10 @@ impl GeneratedError {
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
-            Self::NoVerdict(none) => none.kind != NoVerdictKind::Map,
+            Self::NoVerdict(none) => none.is_unavailable(),
             Self::Attach(error) => error.is_unavailable(),
             Self::Live(error) => error.is_unavailable(),
-            Self::Kernel(error) => error.errno == Errno::EPERM,
+            Self::Kernel(error) => error.is_unavailable(),
             Self::Map(errno) => *errno == Errno::EPERM,
             _ => false,
         }

@@ -11,7 +11,7 @@ use crate::isa::AsmError;
 use crate::kernel::attach::AttachError;
 use crate::kernel::tracefs::TracefsError;
 use crate::kernel::tracepoints::CatalogueError;
-use crate::kernel::{KernelError, NoVerdict, NoVerdictKind};
+use crate::kernel::{KernelError, NoVerdict};
 use crate::object::ObjectError;
 use crate::util::Errno;
 
@@ -124,11 +124,11 @@ impl LiveError {
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Unavailable(_) => true,
-            Self::NoVerdict(none) => none.kind != NoVerdictKind::Map,
+            Self::NoVerdict(none) => none.is_unavailable(),
             Self::Tracefs(error) => error.is_unavailable(),
             Self::Catalogue(_) => true,
             Self::Attach { error, .. } => error.is_unavailable(),
-            Self::Kernel(error) => error.errno == Errno::EPERM,
+            Self::Kernel(error) => error.is_unavailable(),
             Self::System { errno, .. } => *errno == Errno::EPERM,
             _ => false,
         }

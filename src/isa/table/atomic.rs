@@ -2,6 +2,7 @@
 
 use super::memory::Width;
 use super::version::IsaVersion;
+use crate::isa::reg::Reg;
 
 /// Hands over the table of atomic operations.
 ///
@@ -140,6 +141,16 @@ impl AtomicOp {
     #[must_use]
     pub const fn fetches(self) -> bool {
         !matches!(self.fetch(), Fetch::Drop)
+    }
+
+    /// The register that receives the old value, if one does.
+    #[must_use]
+    pub const fn old(self, src: Reg) -> Option<Reg> {
+        match self.fetch() {
+            Fetch::R0 => Some(Reg::R0),
+            Fetch::Drop => None,
+            Fetch::Src => Some(src),
+        }
     }
 
     /// Whether `r0` holds the expected value and receives the old one.

@@ -115,11 +115,7 @@ impl Verifier<'_> {
         self.check_atomic_pointer(base, "stores into")?;
         let pointer = *self.reg(base);
         self.note_access(&pointer, off);
-        let loaded = if op.compares() {
-            Some(Reg::R0)
-        } else {
-            op.fetches().then_some(src)
-        };
+        let loaded = op.old(src);
         if let Some(loaded) = loaded {
             self.check_write(loaded)?;
             self.set_unknown(loaded);

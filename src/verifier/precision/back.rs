@@ -65,12 +65,11 @@ impl StepBack<'_> {
             }
             Insn::Store { base, src, .. } => self.store(marks, base, src.reg()),
             Insn::StoreRelease { base, src, .. } => self.store(marks, base, Some(src)),
-            Insn::Atomic { op, base, src, .. } => match (op.fetches(), op.compares()) {
+            Insn::Atomic { op, base, src, .. } => match op.old(src) {
                 // What was there is loaded, which Linux 6.18 forgets (CVE-2026-43009): it
                 // takes states for the same that differ in it.
-                (_, true) => self.load(marks, Reg::R0),
-                (true, false) => self.load(marks, src),
-                (false, false) => self.store(marks, base, Some(src)),
+                Some(old) => self.load(marks, old),
+                None => self.store(marks, base, Some(src)),
             },
             Insn::LoadPacket { .. } if marks.take(Reg::R0) => Back::Unsupported,
             Insn::LoadPacket { .. } => Back::Traced,
