@@ -51,6 +51,9 @@ pub mod lower;
 pub mod object;
 pub mod program;
 pub mod report;
+#[cfg(test)]
+#[path = "../tests/shared/mod.rs"]
+mod shared;
 pub mod spec;
 pub mod util;
 pub mod verifier;

@@ -1,11 +1,13 @@
 //! The benchmark programs compute what they should, on every engine that is here. How
 //! fast is not asked: see `docs/benchmarks.md`.
 
+mod shared;
 #[allow(dead_code, reason = "each target uses a part of it")]
 #[path = "../benches/suite/mod.rs"]
 mod suite;
 
 use bpflab::harness::EngineKind;
+use shared::{Need, skip_part};
 use suite::columns::Column;
 use suite::engine::Loaded;
 use suite::ours::Ours;
@@ -25,7 +27,12 @@ fn run_all(column: Column, may_be_absent: impl Fn(&Program, &str) -> bool) {
             }
             Err(why) => {
                 assert!(may_be_absent(program, &why), "{}: {why}", program.name);
-                eprintln!("skipped: {} on {}: {why}", program.name, column.title());
+                // What a peer lacks by its nature is no skip of ours.
+                let told = format!("{} on {}: {why}", program.name, column.title());
+                match column {
+                    Column::Native => skip_part(Need::Tools, told),
+                    _ => eprintln!("not run: {told}"),
+                }
             }
         }
     }

@@ -1,9 +1,13 @@
 //! Dynamic pointers, as programs use them. The verifier does not know them yet: the
 //! programs run in the checked interpreter.
 
+mod shared;
+
 use bpflab::vm::events::Event;
 use bpflab::vm::{Outcome, Output};
 use bpflab::{Object, Vm};
+
+use shared::{Need, skip};
 
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "kernel/here.rs"]
@@ -119,7 +123,7 @@ fn who_only_looks_gets_a_dynptr_for_reading() {
 fn a_tracing_program_reads_the_kernels_packet() {
     let mut vm = vm();
     let Ok(skb) = vm.world().kernel("struct sk_buff") else {
-        eprintln!("skipped: no BTF of a kernel defines struct sk_buff");
+        skip(Need::Kernel, "no BTF of a kernel defines struct sk_buff");
         return;
     };
     let packet = vm.world().kernel_bytes(&ipv4(64, 60)).unwrap();

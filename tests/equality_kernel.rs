@@ -14,6 +14,7 @@
 mod here;
 #[path = "equality/law.rs"]
 mod law;
+mod shared;
 #[path = "equality/tally.rs"]
 mod tally;
 

@@ -35,6 +35,7 @@ mod pages;
 mod profile;
 #[path = "examples/runqlat.rs"]
 mod runqlat;
+mod shared;
 #[path = "examples/softirqs.rs"]
 mod softirqs;
 #[path = "examples/urandom_read.rs"]

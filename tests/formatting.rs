@@ -1,6 +1,8 @@
 //! Text as the kernel makes it: of formats, and of objects by their types. Where there is
 //! a kernel it is asked, too.
 
+mod shared;
+
 use bpflab::btf::{Btf, Kind};
 use bpflab::util::TypeId;
 use bpflab::vm::events::Event;

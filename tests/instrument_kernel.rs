@@ -6,6 +6,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ use bpflab::kernel::{LoadOptions, LoadedMaps, LoadedProgram, TestRun, load};
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType, UpdateFlags};
 use bpflab::util::{MapId, Pc};
+
+use shared::{Need, skip};
 
 /// Bytes of the ring buffer of firings.
 const RING: u32 = 1 << 20;
@@ -291,7 +294,7 @@ fn writes_fire_the_recorded_program_at_its_tracepoint() {
     let attachment = match attach(&recorded.loaded.program, &point) {
         Ok(attachment) => attachment,
         Err(error) if error.is_unavailable() => {
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
             return;
         }
         Err(error) => panic!("{error}"),

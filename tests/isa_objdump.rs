@@ -1,9 +1,13 @@
 //! What `llvm-objdump` prints of real code, assembled again.
 
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bpflab::isa::assemble;
+
+use shared::{Need, skip};
 
 /// The bytes that a listing gives for its instructions, eight a slot.
 fn listed_bytes(listing: &str) -> Vec<[u8; 8]> {
@@ -82,11 +86,11 @@ fn every_version_and_optimisation_is_assembled() {
             let (cpu, output) = (format!("-mcpu={version}"), object.to_string_lossy());
             let compile = ["-target", "bpf", &cpu, level, "-c", "-o", &output];
             if run("clang-19", &compile, &source).is_none() {
-                eprintln!("skipped: clang-19 is not installed");
+                skip(Need::Clang, "clang-19 is not installed");
                 return;
             }
             let Some(listing) = run("llvm-objdump-19", &["-dr", "--mcpu=v4"], &object) else {
-                eprintln!("skipped: llvm-objdump-19 is not installed");
+                skip(Need::Clang, "llvm-objdump-19 is not installed");
                 return;
             };
             assert!(check(&String::from_utf8(listing).unwrap()) > 150);

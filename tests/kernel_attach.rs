@@ -22,5 +22,6 @@ mod perf;
 mod places;
 #[path = "kernel_attach/rig.rs"]
 mod rig;
+mod shared;
 #[path = "kernel_attach/user_space.rs"]
 mod user_space;

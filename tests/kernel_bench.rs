@@ -7,6 +7,7 @@
 mod command;
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,11 +18,13 @@ use bpflab::kernel::tracefs::Tracefs;
 use command::{bpflab, run};
 use serde_json::Value;
 
+use shared::{Need, skip, skip_part};
+
 /// Tracefs, or why a test is skipped.
 fn tracefs() -> Option<Tracefs> {
     here::kernel()?;
     let opened = Tracefs::open();
-    let opened = opened.inspect_err(|error| eprintln!("skipped: {error}"));
+    let opened = opened.inspect_err(|error| skip(Need::Kernel, error));
     opened.ok()
 }
 
@@ -61,7 +64,7 @@ fn each_way_to_watch_has_its_row() {
     ] {
         let row = row(what);
         if row["unavailable"].is_string() {
-            eprintln!("skipped: {row}");
+            skip_part(Need::Feature, row);
             continue;
         }
         let share = |key: &str| row[key].as_f64().expect("a share");
@@ -150,7 +153,7 @@ fn nothing_is_left_whatever_ends_it() {
     let Some(tracefs) = tracefs() else { return };
     let runner = std::env::vars().any(|(name, _)| name.ends_with("_LINUX_GNU_RUNNER"));
     if runner {
-        return eprintln!("skipped: in an emulator signals end the emulator");
+        return skip(Need::Native, "in an emulator signals end the emulator");
     }
     for signal in ["KILL", "TERM", "INT"] {
         let (mut child, instance, processes) = started(&tracefs);

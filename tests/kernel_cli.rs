@@ -6,6 +6,7 @@
 mod command;
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -14,6 +15,8 @@ use bpflab::btf::{Builder, Encoding, Linkage, Member, Param};
 use bpflab::util::TypeId;
 use command::{bpflab, run};
 use serde_json::Value;
+
+use shared::{Need, skip};
 
 fn rows(output: &Output) -> Vec<Value> {
     let text = std::str::from_utf8(&output.stdout).expect("text");
@@ -58,7 +61,7 @@ fn load_prints_a_verdict_for_each_case() {
     let kernel = bpflab::kernel::Availability::probe();
     if !kernel.usable() {
         assert_eq!(output.status.code(), Some(3));
-        eprintln!("skipped: {}", kernel.missing().join("; "));
+        skip(Need::Kernel, kernel.missing().join("; "));
         return;
     }
     assert_eq!(output.status.code(), Some(1));
@@ -186,7 +189,7 @@ fn tracepoints_of_a_btf_file() {
 fn tracepoints_of_this_kernel() {
     let output = run(["kernel", "tracepoints", "softirq_entry", "--json"], "");
     if output.status.code() == Some(3) {
-        return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return skip(Need::Kernel, String::from_utf8_lossy(&output.stderr));
     }
     assert_eq!(output.status.code(), Some(0));
     let rows = rows(&output);
@@ -225,11 +228,11 @@ fn without_sys(arguments: &[&str]) -> Option<Output> {
     match probe.output() {
         Ok(output) if output.status.success() => Some(command.output().expect("a shell")),
         Ok(output) => {
-            eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            skip(Need::Tools, String::from_utf8_lossy(&output.stderr));
             None
         }
         Err(error) => {
-            eprintln!("skipped: unshare: {error}");
+            skip(Need::Tools, format_args!("unshare: {error}"));
             None
         }
     }
@@ -257,7 +260,7 @@ fn without_sys_each_cpu_is_watched() {
     std::fs::remove_file(&file).expect("the file");
     let rows = rows(&output);
     if rows[0]["exit_code"] != 0 {
-        return eprintln!("skipped: taskset: {text}");
+        return skip(Need::Tools, format_args!("taskset: {text}"));
     }
     // The shell, and the two commands with what they start.
     assert_eq!(rows[0]["tracepoints"][0]["samples"], 5, "{}", rows[0]);

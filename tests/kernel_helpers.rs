@@ -8,8 +8,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
-#[path = "kernel/judge.rs"]
-mod judge;
+mod shared;
 
 use bpflab::btf::Kind;
 use bpflab::isa::RawInsn;
@@ -152,7 +151,7 @@ fn differs(helper: &Helper, candidate: &Candidate) -> Option<String> {
 
 #[test]
 fn every_helper_for_every_type() {
-    if judge::kernel().is_none() {
+    if here::judge().is_none() {
         return;
     }
     let candidates = candidates();

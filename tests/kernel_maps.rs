@@ -11,8 +11,6 @@ mod evicting;
 mod here;
 #[path = "kernel_maps/holding.rs"]
 mod holding;
-#[path = "kernel/judge.rs"]
-mod judge;
 #[path = "kernel_maps/law.rs"]
 mod law;
 #[path = "kernel_maps/locking.rs"]
@@ -23,5 +21,6 @@ mod operation;
 mod pair;
 #[path = "kernel_maps/records.rs"]
 mod records;
+mod shared;
 #[path = "kernel_maps/side.rs"]
 mod side;

@@ -4,8 +4,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
-#[path = "kernel/judge.rs"]
-mod judge;
+mod shared;
 
 use bpflab::isa::assemble_with;
 use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load, possible_cpus};
@@ -92,7 +91,7 @@ proptest! {
 
     #[test]
     fn a_map_is_made_or_refused_as_by_the_kernel(def in definition()) {
-        if judge::kernel().is_none() || is_beside_the_point(&def) {
+        if here::judge().is_none() || is_beside_the_point(&def) {
             return Ok(());
         }
         let ours = maps::create(&def, possible_cpus()).map(drop).map_err(|refused| refused.errno);
@@ -130,7 +129,7 @@ fn bytes(number: u32, size: usize) -> Vec<u8> {
 
 /// The same asked of the kernel's map and of ours.
 fn compare(def: &MapDef, asks: &[Ask], number: impl Fn(u8) -> u32) -> Result<(), TestCaseError> {
-    if judge::kernel().is_none() {
+    if here::judge().is_none() {
         return Ok(());
     }
     let ours = maps::create(def, possible_cpus()).unwrap();
@@ -222,7 +221,7 @@ proptest! {
 /// The id of a stack is its hash, which is the kernel's.
 #[test]
 fn stacks_have_the_ids_that_the_kernel_gives_them() {
-    if judge::kernel().is_none() {
+    if here::judge().is_none() {
         return;
     }
     let def = MapDef::new("stacks", MapType::StackTrace, 4, 127 * 8, 1 << 16);
@@ -261,7 +260,7 @@ fn stacks_have_the_ids_that_the_kernel_gives_them() {
 /// A list in an arena, by the kernel and by us: the same sums and the same pages.
 #[test]
 fn an_arena_is_used_as_in_the_kernel() {
-    if judge::kernel().is_none() {
+    if here::judge().is_none() {
         return;
     }
     let path = concat!(
@@ -298,7 +297,7 @@ fn an_arena_is_used_as_in_the_kernel() {
 /// Redirects by maps: the action on a hit, on a miss and for flags.
 #[test]
 fn redirects_are_decided_as_by_the_kernel() {
-    if judge::kernel().is_none() {
+    if here::judge().is_none() {
         return;
     }
     let path = concat!(

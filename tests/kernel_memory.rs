@@ -1,5 +1,7 @@
 //! Kernel memory, mocked by BTF type, as programs and tests see it.
 
+mod shared;
+
 use std::path::Path;
 
 use bpflab::btf::{Array, Btf, Builder, Encoding, Linkage, Member, Param, Variable};
@@ -8,6 +10,8 @@ use bpflab::object::Target;
 use bpflab::util::TypeId;
 use bpflab::vm::{KernelObject, Outcome, World};
 use bpflab::{Object, Vm};
+
+use shared::{Need, skip};
 
 const OBJECT: &str = "tests/objects/kernel_memory.bpf.o";
 
@@ -260,7 +264,7 @@ fn an_objects_own_types_will_do() {
 #[test]
 fn so_will_the_running_kernels() {
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("skipped: this kernel does not show its BTF");
+        skip(Need::Kernel, "this kernel does not show its BTF");
         return;
     }
     let mut test = Test::of(Object::open(OBJECT).unwrap());

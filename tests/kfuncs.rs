@@ -4,6 +4,7 @@
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use bpflab::object::Target;
 use bpflab::spec::ProgType;

@@ -19,6 +19,7 @@ mod honesty;
 mod races;
 #[path = "live/run.rs"]
 mod run;
+mod shared;
 #[path = "live/work.rs"]
 mod work;
 

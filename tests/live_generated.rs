@@ -8,10 +8,13 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use bpflab::compare::generated::{GeneratedOptions, compare_generated};
 use bpflab::compare::replay::Word;
 use bpflab::report::{FindingRow, GeneratedSummary};
+
+use shared::{Need, skip};
 
 /// A number in the environment.
 fn setting(name: &str, otherwise: u64) -> u64 {
@@ -33,7 +36,7 @@ fn programs_made_up_do_the_same_in_the_kernel() {
     let tally = match compare_generated(&options, |_| {}) {
         Ok(tally) => tally,
         Err(error) if error.is_unavailable() => {
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
             return;
         }
         Err(error) => panic!("{error}"),

@@ -12,6 +12,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 #[path = "live/work.rs"]
 mod work;
 
@@ -22,6 +23,8 @@ use bpflab::Object;
 use bpflab::compare::live::{Live, LiveOptions};
 use bpflab::kernel::tracefs::Tracefs;
 
+use shared::{Need, skip};
+
 /// Events in a second.
 const RATE: f64 = 500_000.0;
 
@@ -31,7 +34,7 @@ fn none_of_half_a_million_a_second_is_lost() {
         return;
     }
     if let Err(error) = Tracefs::open() {
-        eprintln!("skipped: {error}");
+        skip(Need::Kernel, error);
         return;
     }
     let given = std::env::var("BPFLAB_LIVE_SECONDS").ok();

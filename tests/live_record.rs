@@ -24,5 +24,6 @@ mod nested;
 mod outputs;
 #[path = "live_record/recorded.rs"]
 mod recorded;
+mod shared;
 #[path = "live_record/whose.rs"]
 mod whose;

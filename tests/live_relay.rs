@@ -4,6 +4,8 @@
 
 #![cfg(all(feature = "kernel", target_os = "linux"))]
 
+mod shared;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
@@ -13,6 +15,8 @@ use bpflab::compare::recording::{How, Part, Recording};
 use bpflab::compare::replay::{Replay, Verdict, Word};
 use bpflab::harness::EngineKind;
 use bpflab::instrument::{Begins, Firing, Plan, Segments};
+
+use shared::{Need, skip};
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
 
@@ -32,7 +36,7 @@ fn record(object: &Object, count: u32) -> Option<(Vec<u8>, Summary)> {
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
             None
         }
         Err(error) => panic!("{error}"),

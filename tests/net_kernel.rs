@@ -7,6 +7,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 #[path = "net/snippet.rs"]
 mod snippet;
 

@@ -1,9 +1,13 @@
 //! Stacks that a test sets, as programs find them, on every engine.
 
+mod shared;
+
 use bpflab::harness::EngineKind;
 use bpflab::vm::events::{Event, FieldValue};
 use bpflab::{Object, Vm};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use shared::{Need, skip};
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
@@ -242,7 +246,7 @@ fn a_task_has_the_stack_that_it_was_given() {
         lab.run("copy_of_task", &event, flags, 64)
     };
     let Ok(object) = lab.0.world().task_object(&dd) else {
-        eprintln!("skipped: no BTF of a kernel defines task_struct");
+        skip(Need::Kernel, "no BTF of a kernel defines task_struct");
         return;
     };
     let found = of(&mut lab, (&object).into(), 0);

@@ -1,6 +1,8 @@
 //! Timers in map values, as programs make, start and cancel them, fired by time that a
 //! test lets pass; on every engine.
 
+mod shared;
+
 use std::time::Duration;
 
 use bpflab::harness::EngineKind;
@@ -537,7 +539,10 @@ fn the_kernel_answers_the_same() {
                     run.retval.cast_signed()
                 });
                 let Some(theirs) = said.find(|said| *said != ENOMEM) else {
-                    eprintln!("skipped: from step {step} on the kernel has no memory for a timer");
+                    shared::skip_part(
+                        shared::Need::Feature,
+                        format_args!("from step {step} on the kernel has no memory for a timer"),
+                    );
                     return;
                 };
                 assert_eq!(lab.ask(request), theirs, "step {step}: {request:?}");

@@ -5,6 +5,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use std::sync::Arc;
 
@@ -50,12 +51,7 @@ fn words(verdict: &Verdict) -> String {
 
 #[test]
 fn formats_are_judged_as_the_kernel_does() {
-    let Some(kernel) = here::kernel() else { return };
-    if !kernel.release.starts_with("6.18.") {
-        eprintln!(
-            "skipped: the rules are those of Linux 6.18, this is {}",
-            kernel.release
-        );
+    if here::judge().is_none() {
         return;
     }
     let mut seed = 88_172_645_463_325_252_u64;

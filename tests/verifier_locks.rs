@@ -5,6 +5,7 @@
 
 #[path = "kernel/here.rs"]
 mod here;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,7 +11,6 @@ mod here;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 #[path = "verifier_log/kernel.rs"]
 mod kernel;
-#[cfg(all(feature = "kernel", target_os = "linux"))]
 mod shared;
 
 use std::num::NonZeroU32;

@@ -13,6 +13,7 @@ mod log;
 mod program;
 #[path = "scalars/random.rs"]
 mod random;
+mod shared;
 
 use bpflab::isa::encode;
 use bpflab::kernel::{LoadOptions, LoadedMaps, load};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Btf;
-use crate::util::is_emulated;
+use crate::shared::skip::is_emulated;
+use crate::shared::{Need, skip};
 
 /// A directory for files that clang reads and writes, gone with the value.
 pub(crate) struct Scratch(PathBuf);
@@ -14,12 +15,11 @@ impl Scratch {
     /// Nothing where there is no clang-19, or starting it may hang.
     pub(crate) fn new() -> Option<Self> {
         if is_emulated() {
-            eprintln!("skipped: starting processes may hang in an emulator");
             return None;
         }
         let found = Command::new("clang-19").arg("--version").output();
         if found.is_err() {
-            eprintln!("skipped: clang-19 is not there");
+            skip(Need::Clang, "clang-19 is not there");
             return None;
         }
         let unique = format!(

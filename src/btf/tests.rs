@@ -3,13 +3,19 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::shared::{Need, skip};
 use crate::util::TypeId;
 
 /// The running kernel's BTF; a test without it says so and passes.
 pub(crate) fn vmlinux() -> Option<Vec<u8>> {
     let bytes = std::fs::read("/sys/kernel/btf/vmlinux");
     bytes
-        .inspect_err(|error| eprintln!("skipped: /sys/kernel/btf/vmlinux: {error}"))
+        .inspect_err(|error| {
+            skip(
+                Need::Kernel,
+                format_args!("/sys/kernel/btf/vmlinux: {error}"),
+            )
+        })
         .ok()
 }
 

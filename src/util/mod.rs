@@ -15,10 +15,3 @@ pub use glob::glob;
 pub use ids::{HelperId, MapId, Pc, TypeId};
 pub use nearest::nearest_first;
 pub use reader::{ReadError, Reader};
-
-/// Whether this test runs in an emulator, as `.ci/run` says: a process with several threads
-/// that starts another one there may wait for ever, for a lock that some thread held.
-#[cfg(test)]
-pub(crate) fn is_emulated() -> bool {
-    std::env::var_os("BPFLAB_EMULATED").is_some()
-}

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::shared::{Need, skip_part};
 use bpflab::harness::EngineKind;
 use bpflab::object::Target;
 use bpflab::{Object, Result, Vm};
@@ -16,6 +17,16 @@ fn objects(example: &str) -> Vec<PathBuf> {
     let objects: Vec<_> = builds.into_iter().filter(|path| path.exists()).collect();
     assert!(!objects.is_empty(), "{example} is not built");
     objects
+}
+
+/// Types of no kernel, and this machine's where it shows them.
+fn targets() -> Vec<Target> {
+    let btf = "/sys/kernel/btf/vmlinux";
+    if Path::new(btf).exists() {
+        return vec![Target::Own, Target::Auto];
+    }
+    skip_part(Need::Kernel, format_args!("{btf} is not there"));
+    vec![Target::Own]
 }
 
 /// Runs a test of an example on each engine.
@@ -35,7 +46,7 @@ pub fn on_every_engine_with(
             EngineKind::Jit => EngineKind::default(),
             other => other,
         };
-        for target in [Target::Own, Target::Auto] {
+        for target in targets() {
             run(example, &change, &test, engine, expected, target);
         }
     }
@@ -44,7 +55,7 @@ pub fn on_every_engine_with(
 /// Runs a test of an example that the verifier can't judge yet: on the checked
 /// interpreter, whatever engine is asked for.
 pub fn on_the_checked_engine(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
-    for target in [Target::Own, Target::Auto] {
+    for target in targets() {
         let (asked, expected) = (EngineKind::default(), EngineKind::Checked);
         run(example, &|_| Ok(()), &test, asked, expected, target);
     }

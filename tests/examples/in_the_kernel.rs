@@ -1,5 +1,6 @@
 //! `exits`, attached to the running kernel, where there is one that takes it.
 
+use crate::shared::{Need, skip};
 use std::process::Command;
 
 use bpflab::Object;
@@ -12,7 +13,7 @@ fn a_process_of_ours_is_seen_to_exit() -> Result {
     let kernel = match Kernel::available() {
         Ok(kernel) => kernel,
         Err(missing) => {
-            eprintln!("skipped: {missing}");
+            skip(Need::Kernel, missing);
             return Ok(());
         }
     };
@@ -23,7 +24,7 @@ fn a_process_of_ours_is_seen_to_exit() -> Result {
     let running = match kernel.attach(&programs) {
         Ok(running) => running,
         Err(error) if error.is_unavailable() => {
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
             return Ok(());
         }
         Err(error) => return Err(error.into()),

@@ -1,6 +1,7 @@
 //! The lines of tests that the page about BCC and bpftrace shows in its tables, each
 //! doing what the page says.
 
+use crate::shared::{Need, skip};
 use std::time::Duration;
 
 use bpflab::vm::Output;
@@ -82,7 +83,7 @@ fn events_of_user_space() -> Result<()> {
 fn events_of_traced_functions() -> Result<()> {
     let vm = &mut open("examples/bpf/lo_filter.bpf.o")?;
     if vm.function("vfs_read").is_err() {
-        eprintln!("skipped: no kernel's types here");
+        skip(Need::Kernel, "no kernel's types here");
         return Ok(());
     }
     let event = vm.function("vfs_read")?.set("count", 4096)?;

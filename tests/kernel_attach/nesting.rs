@@ -1,6 +1,7 @@
 //! Programs that an event hits while another program runs: who runs, who is skipped, and
 //! what is counted, here and in the machine of our own (`docs/attach.md`).
 
+use crate::shared::{Need, skip};
 use std::sync::Arc;
 
 use bpflab::Vm;
@@ -221,7 +222,7 @@ fn an_interrupt_hits_a_program_in_the_middle() {
     let ticks = match attached(&timer, &ticks) {
         Ok(ticks) => ticks,
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
             return;
         }
     };

@@ -1,6 +1,7 @@
 //! The kinds of places in the kernel: what programs see there, and what is said of those
 //! that this kernel does not have.
 
+use crate::shared::{Need, skip, skip_part};
 use std::time::{Duration, Instant};
 
 use bpflab::Object;
@@ -247,7 +248,7 @@ fn what_is_not_there_is_said() {
         traced.section = format!("{section}/{name}");
         traced.attach_target = Some(name.to_owned());
         let Some(function) = btf.find(name, Kind::Func) else {
-            eprintln!("skipped: this kernel has no {name}");
+            skip_part(Need::Feature, format_args!("this kernel has no {name}"));
             continue;
         };
         traced.attach_btf_id = Some(function.id());
@@ -312,7 +313,7 @@ fn a_writable_tracepoint_is_written_to() {
     let attachment = match attached(&writer, &point) {
         Ok(attachment) => attachment,
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
             return;
         }
     };
@@ -327,7 +328,7 @@ fn an_object_runs_in_the_kernel() {
     let kernel = match Kernel::available() {
         Ok(kernel) => kernel,
         Err(missing) => {
-            eprintln!("skipped: {missing}");
+            skip(Need::Kernel, missing);
             return;
         }
     };

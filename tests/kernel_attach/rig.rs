@@ -1,5 +1,6 @@
 //! Programs for these tests, and system calls that hit them.
 
+use crate::shared::{Need, skip};
 use std::os::unix::fs::chown;
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ pub fn is_there() -> bool {
     match Tracefs::open().and_then(|tracefs| tracefs.tracepoint_id(GROUP, NAME)) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skip(Need::Kernel, error);
             false
         }
     }

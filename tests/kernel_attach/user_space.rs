@@ -1,5 +1,6 @@
 //! Probes in user space: functions of a library and of a program, and markers.
 
+use crate::shared::{Need, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl Server {
                 Some(Self(path))
             }
             Err(error) => {
-                eprintln!("skipped: cc: {error}");
+                skip(Need::Tools, format_args!("cc: {error}"));
                 None
             }
         }
@@ -237,7 +238,7 @@ fn functions_are_named_by_a_pattern() {
         }
         Err(error) => {
             assert!(error.is_unavailable(), "{error}");
-            eprintln!("skipped: {error}");
+            skip(Need::Feature, error);
         }
     }
 }

@@ -8,7 +8,7 @@ use bpflab::program::MapDef;
 use bpflab::util::{Errno, MapId};
 use bpflab::vm::maps::{self, Map};
 
-use super::judge;
+use super::here;
 use super::side::Side;
 
 /// The two of them.
@@ -21,7 +21,7 @@ pub struct Pair {
 
 /// Whether the kernel here is the one whose rules ours are, and how many CPUs it counts.
 pub fn cpus() -> Option<u32> {
-    judge::kernel().map(|_| possible_cpus())
+    here::judge().map(|_| possible_cpus())
 }
 
 impl Pair {

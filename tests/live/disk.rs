@@ -1,5 +1,6 @@
 //! A disk of our own: a loop device over a file in a temporary directory, gone afterwards.
 
+use crate::shared::{Need, skip};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,11 +38,11 @@ impl Disk {
             }
             Ok(made) => {
                 let why = String::from_utf8_lossy(&made.stderr);
-                eprintln!("skipped: {name}: losetup: {}", why.trim());
+                skip(Need::Tools, format_args!("losetup: {}", why.trim()));
                 None
             }
             Err(error) => {
-                eprintln!("skipped: {name}: losetup: {error}");
+                skip(Need::Tools, format_args!("losetup: {error}"));
                 None
             }
         }

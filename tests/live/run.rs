@@ -1,5 +1,6 @@
 //! An example recorded while something happens, and replayed on every engine.
 
+use crate::shared::{Need, skip};
 use std::process::Command;
 use std::time::Instant;
 
@@ -36,7 +37,10 @@ pub fn record(
     command: &mut Command,
 ) -> Option<(Vec<u8>, Summary)> {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("skipped: {name}: /sys/kernel/btf/vmlinux is not there");
+        skip(
+            Need::Kernel,
+            format_args!("{name}: /sys/kernel/btf/vmlinux is not there"),
+        );
         return None;
     }
     let mut bytes = Vec::new();
@@ -47,7 +51,7 @@ pub fn record(
     match recorded {
         Ok(summary) => Some((bytes, summary)),
         Err(error) if LiveError::is_unavailable(&error) => {
-            eprintln!("skipped: {name}: {error}");
+            skip(Need::Feature, format_args!("{name}: {error}"));
             None
         }
         Err(error) => panic!("{name}: {error}"),

@@ -33,7 +33,7 @@ pub fn command(work: &str, count: u64) -> Command {
 #[ignore = "what the other tests run"]
 fn does_what_it_is_told() {
     let Ok(work) = std::env::var(WORK) else {
-        eprintln!("skipped: {WORK} says what to do");
+        eprintln!("nothing to do: {WORK} is not set");
         return;
     };
     let (what, count) = work.rsplit_once(' ').unwrap();

@@ -1,5 +1,6 @@
 //! `bpflab record` as a user meets it.
 
+use crate::shared::{Need, skip};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -240,7 +241,7 @@ fn a_namespace_of_processes_changes_nothing() {
         .arg(&file.0);
     unshare.args(["--", "sh", "-c", &format!("{}; {}", dd(100, 7), dd(100, 8))]);
     let Ok(output) = unshare.current_dir(env!("CARGO_MANIFEST_DIR")).output() else {
-        eprintln!("skipped: there is no unshare");
+        skip(Need::Tools, "there is no unshare");
         return;
     };
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -1,6 +1,7 @@
 //! How a recording ends: by a signal, by time, by being killed; and that nothing stays
 //! behind then.
 
+use crate::shared::skip::is_emulated;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -179,8 +180,7 @@ fn hold_and_wait() {
 
 #[test]
 fn a_command_that_is_held_ends_with_its_recorder() {
-    if std::env::var_os("BPFLAB_EMULATED").is_some() {
-        eprintln!("skipped: an emulator runs no programs of its own kind");
+    if is_emulated() {
         return;
     }
     let mut recorder = Command::new(std::env::current_exe().unwrap())

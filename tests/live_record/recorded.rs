@@ -1,5 +1,6 @@
 //! Recording, and a recording taken apart.
 
+use crate::shared::{Need, skip};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -22,7 +23,7 @@ pub fn is_there() -> bool {
     match tracefs.and_then(|tracefs| tracefs.tracepoint_id("syscalls", "sys_enter_write")) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skip(Need::Kernel, error);
             false
         }
     }

@@ -1,22 +1,36 @@
-//! What tests share beside the project: a folder that is not part of it.
+//! What all tests share: the way in which they are skipped, and a folder beside the project
+//! that is not part of it.
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test target uses what it needs of it"
+)]
+
+pub mod skip;
 
 use std::path::PathBuf;
 
-/// A file of that folder, or why it is not there. `BPFLAB_SHARED` says where the folder
-/// is; it is beside the project otherwise.
+pub use skip::{Need, skip, skip_part};
+
+/// A file of that folder; skips the test where it is not there. `BPFLAB_SHARED` says where
+/// the folder is; it is beside the project otherwise.
+#[track_caller]
 pub fn file(name: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
     let shared = shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into());
     let path = shared.join(name);
     if !path.exists() {
-        eprintln!("skipped: {} is not there", path.display());
+        skip(
+            Need::Corpus,
+            format_args!("{} is not there", path.display()),
+        );
         return None;
     }
     Some(path)
 }
 
 /// The collection of programs with a real kernel's verdicts.
-#[allow(dead_code, reason = "some tests want another file")]
+#[track_caller]
 pub fn corpus() -> Option<PathBuf> {
     file("corpus/selftests.jsonl.xz")
 }

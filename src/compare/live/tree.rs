@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn our_own_child_is_ours() {
         let Ok(mut child) = std::process::Command::new("sleep").arg("10").spawn() else {
-            eprintln!("skipped: there is no sleep");
+            crate::shared::skip(crate::shared::Need::Tools, "there is no sleep");
             return;
         };
         let tree = with_children(std::process::id());

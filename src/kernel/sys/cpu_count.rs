@@ -66,12 +66,13 @@ pub fn possible_cpus() -> Result<u32> {
 mod tests {
     use super::*;
     use crate::kernel::cpus;
+    use crate::shared::{Need, skip};
 
     #[test]
     fn the_kernel_counts_its_cpus() {
         match possible_cpus() {
             Ok(count) => assert_eq!(count, cpus::possible()),
-            Err(errno) => eprintln!("skipped: {errno}"),
+            Err(errno) => skip(Need::Kernel, errno),
         }
     }
 }

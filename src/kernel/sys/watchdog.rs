@@ -153,7 +153,8 @@ unsafe fn close_from(first: libc::c_int) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::util::is_emulated;
+    use crate::shared::skip::is_emulated;
+    use crate::shared::{Need, skip};
 
     #[test]
     fn descriptors_are_closed_one_by_one_where_they_must_be() {
@@ -163,7 +164,10 @@ mod tests {
         // SAFETY: no addresses.
         let copy = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) };
         if copy < HIGH {
-            return eprintln!("skipped: no descriptor above {HIGH}: {}", last_errno());
+            return skip(
+                Need::Tools,
+                format_args!("no descriptor above {HIGH}: {}", last_errno()),
+            );
         }
         drop(writer);
         // SAFETY: the copy is this test's, and there are none above it.
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn a_folder_goes_with_its_watchdog() {
         if is_emulated() {
-            return eprintln!("skipped: starting processes may hang in an emulator");
+            return;
         }
         let path = std::env::temp_dir().join(format!("bpflab-dog-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();

@@ -234,13 +234,12 @@ fn file_error(path: &str, errno: Errno) -> TracefsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::{Need, skip};
 
     /// Tracefs, or why the test is skipped.
     fn tracefs() -> Option<Tracefs> {
         let opened = Tracefs::open();
-        opened
-            .inspect_err(|error| eprintln!("skipped: {error}"))
-            .ok()
+        opened.inspect_err(|error| skip(Need::Kernel, error)).ok()
     }
 
     #[test]

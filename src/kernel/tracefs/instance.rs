@@ -131,7 +131,8 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::util::is_emulated;
+    use crate::shared::skip::is_emulated;
+    use crate::shared::{Need, skip};
 
     #[test]
     fn statistics_are_added() {
@@ -144,15 +145,15 @@ mod tests {
     #[test]
     fn an_instance_records_what_it_was_asked_for_and_is_gone() {
         if is_emulated() {
-            return eprintln!("skipped: starting processes may hang in an emulator");
+            return;
         }
         let made = Tracefs::open();
-        let Ok(tracefs) = made.inspect_err(|error| eprintln!("skipped: {error}")) else {
+        let Ok(tracefs) = made.inspect_err(|error| skip(Need::Kernel, error)) else {
             return;
         };
         let instance = match Instance::create(&tracefs) {
             Ok(instance) => instance,
-            Err(error) => return eprintln!("skipped: {error}"),
+            Err(error) => return skip(Need::Kernel, error),
         };
         let name = instance.name().to_owned();
         assert!(tracefs.instances().unwrap().contains(&name));

@@ -468,7 +468,7 @@ mod tests {
     fn this_kernels_tracepoints_have_arguments() {
         let catalogue = match Catalogue::of_this_kernel() {
             Ok(catalogue) => catalogue,
-            Err(error) => return eprintln!("skipped: {error}"),
+            Err(error) => return crate::shared::skip(crate::shared::Need::Kernel, error),
         };
         let [switch] = catalogue.matching(&[Pattern::parse("sched:sched_switch")])[..] else {
             panic!("no sched_switch");

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::btf::{Btf, Kind};
+use crate::shared::{Need, skip, skip_part};
 
 fn row(name: &str) -> &'static Kfunc {
     by_name(name).unwrap().row()
@@ -106,7 +107,7 @@ fn sets_know_their_programs() {
 fn running_kernel() -> Option<Btf> {
     let path = "/sys/kernel/btf/vmlinux";
     let bytes = std::fs::read(path);
-    let bytes = bytes.inspect_err(|error| eprintln!("skipped: {path}: {error}"));
+    let bytes = bytes.inspect_err(|error| skip(Need::Kernel, format_args!("{path}: {error}")));
     Btf::parse(&bytes.ok()?).ok()
 }
 
@@ -132,14 +133,20 @@ fn the_running_kernel_declares_the_same() {
         .map(|ty| (ty.name(), ty.target_id().unwrap()))
         .collect();
     if marked.is_empty() {
-        eprintln!("skipped: the running kernel's BTF marks no kernel functions");
+        skip(
+            Need::Feature,
+            "the running kernel's BTF marks no kernel functions",
+        );
         return;
     }
     for (name, prototype) in &marked {
         let Some(id) = by_name(name) else {
             // A later kernel has more.
             assert!(!is_6_18(), "{name} has no row");
-            eprintln!("skipped: {name}, which 6.18 does not have");
+            skip_part(
+                Need::Release,
+                format_args!("{name}, which 6.18 does not have"),
+            );
             continue;
         };
         let declared = btf.c_declaration(*prototype, name).unwrap();

@@ -8,9 +8,10 @@ use super::context;
 use super::layout::Layout;
 use super::shape::{Field, Shape, Storage};
 use crate::btf::{Btf, Kind};
+use crate::shared::skip::is_emulated;
+use crate::shared::{Need, skip};
 use crate::spec::ProgType;
 use crate::spec::context::Arch;
-use crate::util::is_emulated;
 
 /// The format file of every tracepoint, by `(group, name)`: from a tracefs mounted
 /// in a mount namespace of its own, so that the machine stays as it is.
@@ -74,7 +75,7 @@ fn shapes_agree(a: &Field, b: &Field) -> bool {
 fn btf_and_format_files_agree() {
     let (formats, btf) = match formats().and_then(|formats| Ok((formats, kernel_btf()?))) {
         Ok(found) => found,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return skip(Need::Kernel, why),
     };
     let (mut same, mut unknown, mut sizes) = (0, Vec::new(), Vec::new());
     for ((group, name), text) in &formats {
@@ -129,7 +130,7 @@ fn kernel_arch(btf: &Btf) -> Arch {
 fn contexts_are_laid_out_as_the_kernels_btf_says() {
     let btf = match kernel_btf() {
         Ok(btf) => btf,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return skip(Need::Kernel, why),
     };
     let arch = kernel_arch(&btf);
     let mut checked = 0;
@@ -168,11 +169,11 @@ fn contexts_are_laid_out_as_the_kernels_btf_says() {
 fn the_table_of_system_calls_agrees_with_format_files() {
     let formats = match formats() {
         Ok(found) => found,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return skip(Need::Kernel, why),
     };
     let btf = match kernel_btf() {
         Ok(btf) => btf,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return skip(Need::Kernel, why),
     };
     let arch = kernel_arch(&btf);
     let (mut same, mut unknown) = (0, Vec::new());
@@ -208,7 +209,7 @@ fn the_table_of_system_calls_agrees_with_format_files() {
 fn every_tracepoint_in_btf_has_its_arguments() {
     let btf = match kernel_btf() {
         Ok(btf) => btf,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return skip(Need::Kernel, why),
     };
     let (mut named, mut all) = (0, 0);
     let typedefs = btf.types().filter(|ty| ty.kind() == Kind::Typedef);

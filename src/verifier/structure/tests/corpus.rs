@@ -1,22 +1,13 @@
 //! Each case of the corpus: what the kernel refuses before it walks the program is
 //! refused here in the same words, and nothing else is.
 
-use std::path::PathBuf;
-
 use super::*;
 use crate::object::Target;
 use crate::object::cases::Cases;
 use crate::util::Errno;
 
 fn corpus() -> Option<Cases> {
-    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
-    let shared =
-        shared.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")));
-    let path = shared.join("corpus/selftests.jsonl.xz");
-    if !path.exists() {
-        eprintln!("skipped: no corpus at {}", path.display());
-        return None;
-    }
+    let path = crate::shared::corpus()?;
     let mut cases = Cases::open(&path).unwrap();
     let kernel = path.with_file_name("vmlinux-6.18.44.btf.xz");
     if let Ok(Target::Kernel(btf)) = Target::file(kernel) {
