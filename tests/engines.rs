@@ -120,7 +120,7 @@ fn is_fast(programs: &[Arc<Program>]) {
         .load_programs(&programs[0].maps.clone(), programs.to_vec())
         .unwrap();
     let verdict = vm.verdict("p0").unwrap();
-    assert!(verdict.accepted, "{}", verdict.message);
+    assert!(verdict.is_accepted(), "{}", verdict.message);
     assert_eq!(vm.engine_of_handle(handles[0]), EngineKind::default());
 }
 

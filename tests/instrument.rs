@@ -118,7 +118,7 @@ impl Count {
         let original = kernel.then(|| kernels(program).ok()).flatten();
         let accepted = original
             .as_ref()
-            .map_or(original_ours.accepted, |it| it.accepted);
+            .map_or(original_ours.is_accepted(), |it| it.is_accepted());
         if !accepted {
             self.other += 1;
             return;
@@ -143,13 +143,13 @@ impl Count {
             }
         };
         self.recorded += 1;
-        self.ours += usize::from(original_ours.accepted);
-        let original = original.filter(|it| it.accepted);
+        self.ours += usize::from(original_ours.is_accepted());
+        let original = original.filter(|it| it.is_accepted());
         self.kernels += usize::from(original.is_some());
         for form in &forms {
-            if original_ours.accepted {
+            if original_ours.is_accepted() {
                 let verdict = ours(form);
-                if !verdict.accepted {
+                if !verdict.is_accepted() {
                     self.wrong.push(format!(
                         "{name}: ours: {:?} {}",
                         verdict.errno, verdict.message
@@ -160,7 +160,7 @@ impl Count {
                 continue;
             };
             match kernels(form) {
-                Ok(verdict) if verdict.accepted => {
+                Ok(verdict) if verdict.is_accepted() => {
                     self.walked[0] += usize::try_from(original.processed()).unwrap();
                     self.walked[1] += usize::try_from(verdict.processed()).unwrap();
                 }

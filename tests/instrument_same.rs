@@ -99,9 +99,9 @@ impl Seen {
                 }
             };
             let verdict = verify(&form, &verifier::Options::default()).verdict;
-            if !verdict.accepted {
+            if !verdict.is_accepted() {
                 let original = verify(program, &verifier::Options::default()).verdict;
-                if number > 0 && !original.accepted {
+                if number > 0 && !original.is_accepted() {
                     self.refuse("a program that it jumps to is refused");
                     return Ok(());
                 }

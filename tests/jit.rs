@@ -56,7 +56,7 @@ fn run(insns: &[Insn], packet: &[u8], engine: EngineKind) -> u64 {
     let program = Program::new("p", ProgType::Xdp, encode(insns));
     let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
-    assert!(verdict.accepted, "{}: {insns:#?}", verdict.message);
+    assert!(verdict.is_accepted(), "{}: {insns:#?}", verdict.message);
     assert_eq!(vm.engine_of_handle(handle), engine);
     let outcome = vm.run_handle(handle, &Event::packet(packet.to_vec()));
     outcome.unwrap().runs[0].r0
@@ -670,7 +670,7 @@ fn budgeted(body: &[Insn], rounds: i32, budget: u64, engine: EngineKind) -> Resu
     let program = Program::new("p", ProgType::Xdp, encode(&code));
     let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
-    assert!(verdict.accepted, "{}", verdict.message);
+    assert!(verdict.is_accepted(), "{}", verdict.message);
     let outcome = vm.run_handle(handle, &Event::packet(vec![3; 64]));
     let outcome = outcome.map_err(|error| error.to_string())?;
     Ok(outcome.runs[0].r0.wrapping_mul(1 << 20) + outcome.runs[0].insns)

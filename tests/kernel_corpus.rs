@@ -52,7 +52,7 @@ impl Count {
         // A number that is no map's descriptor was one of the recorder's other files.
         let no_map = |message: &str| message.ends_with(" is not pointing to valid bpf_map");
         let same_fault = no_map(&verdict.message) && no_map(&says.log_last);
-        let equal = same_fault || (verdict.accepted, errno) == (says.accepts(), says.errno);
+        let equal = same_fault || (verdict.is_accepted(), errno) == (says.accepts(), says.errno);
         self.verdict += self.check(&case.id, "verdict", equal, || {
             format!("{errno} ({}), recorded {}", verdict.message, says.errno)
         });

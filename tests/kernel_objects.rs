@@ -57,10 +57,10 @@ fn check(path: &Path, program: &Program) -> Result<bool, String> {
     match judge(program, &LoadOptions::default()) {
         Ok((loaded, _)) => {
             let verdict = &loaded.verdict;
-            if verdict.accepted == to_be_refused {
+            if verdict.is_accepted() == to_be_refused {
                 return Err(format!(
                     "accepted: {}: {}",
-                    verdict.accepted, verdict.message
+                    verdict.is_accepted(), verdict.message
                 ));
             }
             let explained = match verdict.errno {
@@ -70,7 +70,7 @@ fn check(path: &Path, program: &Program) -> Result<bool, String> {
                     !verdict.message.is_empty() && (!past_the_end || errno == Errno::EACCES)
                 }
             };
-            if !explained || verdict.accepted != loaded.program.is_some() {
+            if !explained || verdict.is_accepted() != loaded.program.is_some() {
                 return Err(format!("{verdict:?}"));
             }
             Ok(true)

@@ -62,7 +62,7 @@ enum Where {
 
 /// Every dependency of the library and where it belongs.
 const CRATES: &[(&str, Where)] = &[
-    ("annotate-snippets", Where::In(&["report"])),
+    ("annotate-snippets", Where::In(&["verifier"])),
     ("anstream", Where::In(&["cli"])),
     ("anstyle", Where::In(&["cli", "report"])),
     ("bitflags", Where::Anywhere),

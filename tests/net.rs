@@ -28,7 +28,7 @@ fn run(program: &Arc<Program>, event: &Event, mock: fn(&mut Net)) -> Outcome {
         let maps = program.maps.clone();
         let handles = vm.load_programs(&maps, vec![program.clone()]).unwrap();
         let verdict = vm.verdict(&program.name).unwrap();
-        assert!(verdict.accepted, "{}", verdict.message);
+        assert!(verdict.is_accepted(), "{}", verdict.message);
         let outcome = vm.run_handle(handles[0], event).unwrap();
         match &first {
             Some(first) => assert_eq!(first, &outcome, "on {engine}"),

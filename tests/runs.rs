@@ -57,7 +57,7 @@ fn machine(programs: &[Arc<Program>], engine: EngineKind) -> Vm {
     let maps = programs[0].maps.clone();
     let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
     let verdict = vm.verdict(&programs[0].name).unwrap();
-    assert!(verdict.accepted, "{}", verdict.message);
+    assert!(verdict.is_accepted(), "{}", verdict.message);
     if let Some(array) = maps.iter().find(|m| m.map_type == MapType::ProgArray) {
         for (slot, handle) in (0..).zip(&handles) {
             let map = vm.map(&array.name).unwrap();

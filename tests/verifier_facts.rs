@@ -17,7 +17,7 @@ fn facts(text: &str) -> Verified {
     program.license = "GPL".to_owned();
     let verification = verify(&Arc::new(program), &Options::default());
     assert!(
-        verification.verdict.accepted,
+        verification.verdict.is_accepted(),
         "{}",
         verification.verdict.message
     );

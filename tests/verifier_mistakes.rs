@@ -14,8 +14,8 @@ use bpflab::Object;
 use bpflab::btf::{Btf, Builder, Encoding, Member};
 use bpflab::object::Target;
 use bpflab::program::Program;
-use bpflab::report::Rejection;
-use bpflab::verifier::{Options, verify};
+use bpflab::verifier::diagnose::Report;
+use bpflab::verifier::{Options, Unverified, verify};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verifier_mistakes")
@@ -70,11 +70,15 @@ fn each_is_explained() {
     for name in &names {
         let program = Arc::new(program(name));
         let verification = verify(&program, &Options::default());
-        let Err(reject) = verification.outcome else {
+        let Err(why) = verification.outcome else {
             writeln!(wrong, "== {name}: accepted").expect("a string");
             continue;
         };
-        let report = Rejection::new(&program, &reject);
+        let report = Report::new(&program, &why);
+        let Unverified::Rejected(reject) = why else {
+            writeln!(wrong, "== {name}: {why}").expect("a string");
+            continue;
+        };
         assert!(report.help.is_some(), "{name}: no advice on {reject}");
         let text = format!("{}\n\n{report}", reject.text());
         let wanted = expected(name);
@@ -105,7 +109,7 @@ fn the_kernel_says_the_same() {
         let program = program(&name);
         let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).expect("maps");
         let loaded = load(&program, &maps, &LoadOptions::default()).expect("a verdict");
-        assert!(!loaded.verdict.accepted, "{name}");
+        assert!(!loaded.verdict.is_accepted(), "{name}");
         let wanted = expected(&name);
         let lines = wanted.split("\n\n").next().unwrap_or_default();
         let last = lines.lines().next_back().unwrap_or_default();

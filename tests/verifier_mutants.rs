@@ -76,7 +76,7 @@ struct Tally {
     options: Options,
     score: Score,
     equal: usize,
-    unsupported: usize,
+    unjudged: usize,
     no_verdict: usize,
     held_unsafe: usize,
     findings: Findings,
@@ -89,7 +89,7 @@ impl Tally {
             options,
             score: Score::default(),
             equal: 0,
-            unsupported: 0,
+            unjudged: 0,
             no_verdict: 0,
             held_unsafe: 0,
             findings: Findings::new(options),
@@ -100,7 +100,7 @@ impl Tally {
         let program = Arc::new(program);
         match compare(&program, maps, &self.options) {
             Compared::NoVerdict => self.no_verdict += 1,
-            Compared::Unsupported => self.unsupported += 1,
+            Compared::Unjudged => self.unjudged += 1,
             Compared::Unsafe => self.held_unsafe += 1,
             Compared::Judged(both) => {
                 self.score += Score::of(&both.ours, &both.differences, &both.kernel);
@@ -112,11 +112,11 @@ impl Tally {
 
     fn tell(&self, what: &str) {
         eprintln!(
-            "{what}: {} of {} equal, {} need what is not supported yet, {} only we hold to be \
+            "{what}: {} of {} equal, {} not judged, {} only we hold to be \
              unsafe, {} without the kernel's verdict\n{}\n{}\n{}",
             self.equal,
             self.score.cases,
-            self.unsupported,
+            self.unjudged,
             self.held_unsafe,
             self.no_verdict,
             Score::HEADER,
@@ -179,7 +179,7 @@ fn judge_changed(what: &str, subjects: &[Subject]) {
 /// Whether a program is walked soon, and is one that we judge.
 fn is_subject(program: &Arc<Program>) -> bool {
     let verdict = verify(program, &options()).verdict;
-    verdict.processed() <= SHORT_WALK && !verdict.message.contains(judge::UNSUPPORTED)
+    verdict.processed() <= SHORT_WALK && !verdict.is_unjudged()
 }
 
 #[test]

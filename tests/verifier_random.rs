@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
-use bpflab::verifier::{Options, Verdict, verify};
+use bpflab::verifier::{Decision, Options, Verdict, verify};
 
 use streams::Streams;
 
@@ -36,6 +36,7 @@ fn asked() -> Option<u64> {
 struct Tally {
     accepted: u64,
     rejected: u64,
+    unjudged: u64,
     slowest: Duration,
     slowest_program: String,
 }
@@ -48,11 +49,16 @@ impl Tally {
             // Others may have had the processor.
             time = timed(&program).1;
         }
-        if verdict.accepted {
-            self.accepted += 1;
-        } else {
-            self.rejected += 1;
-            assert!(verdict.errno.is_some(), "{}", hex(&program));
+        match verdict.decision {
+            Decision::Accept => self.accepted += 1,
+            Decision::Reject => {
+                self.rejected += 1;
+                assert!(verdict.errno.is_some(), "{}", hex(&program));
+            }
+            Decision::Unjudged => {
+                self.unjudged += 1;
+                assert!(verdict.errno.is_none(), "{}", hex(&program));
+            }
         }
         if time > self.slowest {
             self.slowest = time;
@@ -65,12 +71,13 @@ impl Tally {
         let Self {
             accepted,
             rejected,
+            unjudged,
             slowest,
             slowest_program,
         } = self;
         let program = slowest_program.get(..200).unwrap_or(slowest_program);
         eprintln!(
-            "{what}: {accepted} accepted, {rejected} rejected, slowest {slowest:?}: {program}"
+            "{what}: {accepted} accepted, {rejected} rejected, {unjudged} not judged, slowest {slowest:?}: {program}"
         );
     }
 }

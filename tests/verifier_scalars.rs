@@ -37,7 +37,7 @@ fn kernel_log(made: &Made) -> String {
     let maps = LoadedMaps::create(&[], None).unwrap();
     let log = LogLevel::ALL;
     let verdict = load(&program, &maps, &LoadOptions { log }).unwrap().verdict;
-    assert!(verdict.accepted, "{}", verdict.log);
+    assert!(verdict.is_accepted(), "{}", verdict.log);
     verdict.log
 }
 

@@ -92,7 +92,7 @@ fn compile(size: usize, effort: Effort) -> Compiled {
     let mut vm = Vm::with_world(World::default());
     let loaded = vm.load_programs(&[], vec![program]).expect("it loads");
     let verdict = vm.verdict("generated").expect("it is there");
-    assert!(verdict.accepted, "{}", verdict.message);
+    assert!(verdict.is_accepted(), "{}", verdict.message);
     let tries = if size > 1_000 { 2 } else { 4 };
     let mut samples = Vec::new();
     for _ in 0..effort.samples {

@@ -159,7 +159,7 @@ impl Ours {
         let loaded = vm.load_programs(&[operation.map()], programs.to_vec());
         let handles: [ProgramHandle; 2] = loaded.expect("they load").try_into().ok()?;
         let verdict = vm.verdict("p").expect("it is there");
-        assert!(verdict.accepted, "{}", verdict.message);
+        assert!(verdict.is_accepted(), "{}", verdict.message);
         if operation == Operation::Hash {
             let map = vm.map("map").expect("it is there");
             let values = vec![0; 8 * ENTRIES as usize];

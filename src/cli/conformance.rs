@@ -111,7 +111,7 @@ fn run_wrapped(program: Program, memory: &[u8], engine: EngineKind) -> Result<u6
     let found = vm.engine_of_run(handle, &event)?;
     if found != engine {
         let verdict = vm.verification(handle).map(|found| &found.verdict);
-        let why = match verdict.filter(|verdict| !verdict.accepted) {
+        let why = match verdict.filter(|verdict| !verdict.is_accepted()) {
             Some(verdict) => format!("the verifier refuses the program: {}", verdict.message),
             None => "the program can't run on it here".to_owned(),
         };

@@ -150,7 +150,7 @@ fn machine_code(
         let emitted = lowered.and_then(|lowered| Some((lowered, emit_for(machine, lowered)?)));
         let Some((lowered, emitted)) = emitted else {
             let verdict = vm.verdict(&program)?;
-            let why = match verdict.accepted {
+            let why = match verdict.is_accepted() {
                 true => "no machine code is made for what it does".to_owned(),
                 false => format!("it is not verified: {}", verdict.message),
             };

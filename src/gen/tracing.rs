@@ -146,7 +146,7 @@ mod tests {
             let made = make(&mut Choices::seeded(seed, 600), options);
             assert_eq!(made.masked, 0);
             let verdict = verify(&made.program, &verifier::Options::default()).verdict;
-            if !verdict.accepted {
+            if !verdict.is_accepted() {
                 eprintln!("seed {seed}: {}", verdict.message);
                 continue;
             }

@@ -9,7 +9,7 @@ use crate::interp::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
-use crate::verifier::{Options, Verification, verify};
+use crate::verifier::{Options, Unverified, Verification, verify};
 use crate::vm::maps::{self, Kind};
 use crate::vm::{MapHandle, ProgramHandle, World};
 
@@ -47,7 +47,7 @@ impl Vm {
     /// # fn main() -> bpflab::Result<()> {
     /// let object = Object::open("examples/bpf/write_hist.bpf.o")?;
     /// let vm = Vm::unverified(object)?;
-    /// assert!(vm.verdict("count_write")?.accepted);
+    /// assert!(vm.verdict("count_write")?.is_accepted());
     /// # Ok(())
     /// # }
     /// ```
@@ -74,9 +74,7 @@ impl Vm {
         let programs = relocated(&object)?;
         let verifications = verify_all(&programs);
         for (program, verification) in programs.iter().zip(&verifications) {
-            if let Err(reject) = &verification.outcome
-                && !reject.is_unsupported()
-            {
+            if let Err(Unverified::Rejected(reject)) = &verification.outcome {
                 return Err(Error::Rejected {
                     program: program.name.clone(),
                     reject: reject.clone(),
@@ -141,11 +139,11 @@ impl Vm {
                     }
                     image
                 }
-                Err(reject) => {
+                Err(why) => {
                     let image = Image::new(program, maps.clone(), machine)?;
                     // Of which pointers lead to the kernel's objects the verifier said
                     // nothing.
-                    image.probing(reject.is_unsupported() || reject.pc().is_none())
+                    image.probing(why.unjudged().is_some() || why.pc().is_none())
                 }
             };
             #[cfg(feature = "jit")]

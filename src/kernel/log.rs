@@ -1,13 +1,16 @@
 //! The verifier's log: the verdict's line and the statistics at its end.
 
 use crate::util::Errno;
-use crate::verifier::{Statistics, Verdict};
+use crate::verifier::{Decision, Statistics, Verdict};
 
 /// Reads a verdict out of the log.
 pub(super) fn verdict(errno: Option<Errno>, log: String) -> Verdict {
     let (message, statistics) = read(&log);
     Verdict {
-        accepted: errno.is_none(),
+        decision: match errno {
+            None => Decision::Accept,
+            Some(_) => Decision::Reject,
+        },
         errno,
         message: message.to_owned(),
         statistics,

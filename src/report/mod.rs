@@ -23,8 +23,6 @@ mod overhead;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;
 mod recording;
-mod refused;
-mod rejection;
 mod replay;
 mod slot_keys;
 mod support;
@@ -61,8 +59,6 @@ pub use recording::{
     CpuActivity, EventActivity, LossRow, MapActivity, MapReading, ProgramActivity, ReadState,
     RecordingReport, ResourceRow,
 };
-pub use refused::{Refused, RefusedLine};
-pub use rejection::{PlacedLabel, Rejection};
 pub use replay::ReplayView;
 pub use support::{Need, ProgramSupport, State, Support};
 pub use table::Table;
@@ -71,6 +67,6 @@ pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
     Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
-    LogDifference, Match, MatchTable, SortError, SortKey, Subject, VerdictRow, VerdictTable,
+    LogDifference, Match, MatchTable, MissingRow, SortError, SortKey, Subject, VerdictRow, VerdictTable,
     VerdictTally, csv,
 };

@@ -162,7 +162,7 @@ impl Collected {
         let verification = verify(program, &Options::default());
         let (engine, reason) = match &verification.outcome {
             Ok(_) => (ALL, None),
-            Err(reject) => (CHECKED, Some(reject.message().to_owned())),
+            Err(_) => (CHECKED, Some(verification.verdict.message.clone())),
         };
         let mut worst = State::Implemented;
         let mut need = |needs: &mut Needs, name: String, found: Found| {

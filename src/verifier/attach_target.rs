@@ -2,7 +2,8 @@
 //! hook, a tracepoint or an iterator, with the prototype that types its context
 //! (`check_attach_btf_id` and `bpf_check_attach_target`).
 
-use super::reject::{Checked, reject, unsupported};
+use super::missing::Feature;
+use super::reject::{Checked, Reject, reject, unmodelled};
 use super::structure::is_gpl_compatible;
 use crate::btf::{Btf, Kind, Type};
 use crate::program::Program;
@@ -59,6 +60,18 @@ pub(crate) struct AttachTarget<'p> {
     pub is_tracepoint: bool,
 }
 
+/// Whether a program attaches to a function in BTF, and the kernel's BTF was not given:
+/// there was no kernel in which the name could be looked for.
+pub(crate) fn needs_kernel_btf(program: &Program) -> bool {
+    let by_btf = matches!(program.prog_type, ProgType::Tracing | ProgType::Lsm);
+    by_btf
+        && match (program.attach_btf_id, &program.attach_target) {
+            (Some(_), _) => program.kernel_btf.is_none(),
+            (None, Some(_)) => program.kernel_types().is_none(),
+            (None, None) => false,
+        }
+}
+
 impl<'p> AttachTarget<'p> {
     /// The target of a program that has one.
     ///
@@ -91,28 +104,20 @@ impl<'p> AttachTarget<'p> {
                     "struct ops programs must have a GPL compatible license"
                 )
             }
-            ProgType::StructOps => {
-                unsupported!("struct_ops programs are not supported by bpflab yet")
-            }
-            ProgType::Ext => {
-                unsupported!("extension programs are not supported by bpflab yet")
-            }
-            _ => Ok(None),
+            other => match Feature::of_type(other) {
+                Some(feature) => Err(Reject::unmodelled(feature)),
+                None => Ok(None),
+            },
         }
     }
 
     fn in_kernel(program: &'p Program, sleepable: bool) -> Checked<Self> {
-        let id = match (program.attach_btf_id, &program.attach_target) {
-            (Some(id), _) => Some(id),
-            // There was no kernel in which the name could be looked for.
-            (None, Some(_)) if program.kernel_types().is_none() => None,
-            (None, _) => reject!(EINVAL, "Tracing programs must provide btf_id"),
-        };
-        let Some((id, btf)) = id.zip(program.kernel_btf.as_ref()) else {
-            unsupported!(
-                "programs that attach to a function in BTF are not supported by bpflab without \
-                 the kernel's BTF"
-            );
+        if needs_kernel_btf(program) {
+            unmodelled!(KernelBtf);
+        }
+        let target = program.attach_btf_id.zip(program.kernel_btf.as_ref());
+        let Some((id, btf)) = target else {
+            reject!(EINVAL, "Tracing programs must provide btf_id");
         };
         let Some(ty) = btf.get(id).filter(|_| id != TypeId(0)) else {
             reject!(EINVAL, "attach_btf_id {id} is invalid");

@@ -9,7 +9,7 @@ use super::log::log;
 use super::log::name::type_name;
 use super::memory::{Access, MemoryAccess};
 use super::reg::{Kind, RegState};
-use super::reject::{Checked, Reject, reject, unsupported};
+use super::reject::{Checked, Reject, reject};
 use super::scalar::Scalar;
 use crate::btf;
 use crate::isa::Reg;
@@ -101,7 +101,7 @@ impl Verifier<'_> {
     /// An argument of the function that the program is attached to.
     fn argument(&mut self, off: u32, size: u32) -> Checked<RegState> {
         let Some(target) = self.attach else {
-            unsupported!("this context is not supported by bpflab yet");
+            reject!(EFAULT, "a program without an attach target has no arguments");
         };
         let argument = context_argument::at(&target, self.program, off, size)?;
         Ok(match argument {

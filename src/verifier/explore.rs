@@ -9,13 +9,13 @@ use super::env::{Pending, Touched, Verifier};
 use super::log::log;
 use super::memory::insn::Place;
 use super::reg::{Kind, MapRef, RegState};
-use super::reject::{Checked, Reject, reject, unsupported};
+use super::missing::Feature;
+use super::reject::{Checked, Reject, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure;
 use crate::isa::{CallTarget, Insn, Pseudo, Reg};
-use crate::program::MapDef;
 use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
-use crate::spec::{MapType, ProgFlags};
+use crate::spec::ProgFlags;
 use crate::util::{Errno, MapId, Pc};
 
 /// Where a path goes after an instruction.
@@ -144,6 +144,13 @@ impl Verifier<'_> {
             return Err(self.refuse_slot(pc));
         };
         let next = Pc(pc.0 + insn.slots());
+        if let Some(feature) = Feature::of_insn(self.program, &insn) {
+            // Of these, the kernel looks at the register that is written first.
+            if let Insn::LoadPseudo { dst, .. } = insn {
+                self.check_write(dst)?;
+            }
+            return Err(Reject::unmodelled(feature));
+        }
         match insn {
             Insn::Alu {
                 op,
@@ -159,9 +166,6 @@ impl Verifier<'_> {
             } => self.check_movsx(width, from, dst, src)?,
             Insn::Neg { width, dst } => self.check_neg(width, dst)?,
             Insn::Endian { op, size, dst } => self.check_endian(op, size, dst)?,
-            Insn::AddrSpaceCast { .. } if self.has_arena() => {
-                unsupported!("pointers into an arena are not supported by bpflab yet")
-            }
             Insn::AddrSpaceCast { .. } => reject!(
                 EINVAL,
                 "addr_space_cast insn can only be used in a program that has an associated arena"
@@ -286,9 +290,7 @@ impl Verifier<'_> {
                 let target = i64::from(self.pc.0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
             }
-            CallTarget::Kfunc { .. } => {
-                unsupported!("calls of kernel functions are not supported by bpflab yet")
-            }
+            CallTarget::Kfunc { .. } => reject!(EFAULT, "bug: a kfunc call was explored"),
         }
     }
 
@@ -317,16 +319,6 @@ impl Verifier<'_> {
     }
 
     /// Whether the program uses an arena.
-    fn has_arena(&self) -> bool {
-        let arena = |map: &MapDef| map.map_type == MapType::Arena;
-        self.program.maps.iter().any(arena)
-    }
-
-    fn is_arena(&self, map: MapId) -> bool {
-        let map = self.program.maps.get(map.index());
-        map.is_some_and(|map| map.map_type == MapType::Arena)
-    }
-
     /// A 64-bit immediate that names something (`check_ld_imm`).
     fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> Checked {
         self.check_write(dst)?;
@@ -339,9 +331,6 @@ impl Verifier<'_> {
                 map: map(index),
                 uid: 0,
             },
-            Pseudo::MapIdxValue { index, .. } if self.is_arena(MapId(index)) => {
-                unsupported!("variables in an arena are not supported by bpflab yet")
-            }
             Pseudo::MapIdxValue { index, off } => {
                 let kind = Kind::MapValue {
                     map: map(index),
@@ -369,9 +358,7 @@ impl Verifier<'_> {
                 }
                 Kind::Func { subprogram }
             }
-            Pseudo::BtfId { .. } => {
-                unsupported!("addresses of kernel variables are not supported by bpflab yet")
-            }
+            Pseudo::BtfId { .. } => reject!(EFAULT, "bug: a kernel symbol was explored"),
             Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
                 reject!(EBADF, "fd {fd} is not pointing to valid bpf_map")
             }

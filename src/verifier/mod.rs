@@ -38,6 +38,7 @@ mod liveness;
 mod log;
 mod maps;
 mod memory;
+mod missing;
 mod options;
 pub mod oracle;
 mod packet;
@@ -54,6 +55,7 @@ mod structure;
 pub mod tnum;
 mod trace;
 mod trail;
+mod unverified;
 mod verdict;
 
 use std::sync::Arc;
@@ -71,12 +73,14 @@ use oracle::Trace;
 use oracle::record::{Function, Recorder};
 
 pub use facts::Through;
+pub use missing::{Feature, Missing};
 pub use options::Options;
 pub use reject::Reject;
 pub use requirements::Requirements;
 pub(crate) use structure::is_gpl_compatible;
 pub use trail::Trail;
-pub use verdict::{LogLevel, Statistics, Verdict};
+pub use unverified::{Unjudged, Unverified};
+pub use verdict::{Decision, LogLevel, Statistics, Verdict};
 
 /// Whether a program that attaches through BTF may load the 8 bytes of its context at
 /// `off`, an argument of what it attaches to; `None` if nobody knows what that is.
@@ -90,8 +94,17 @@ pub(crate) fn context_argument_is_readable(program: &Program, off: u32) -> Optio
 pub struct Verification {
     /// The verdict in the kernel's words.
     pub verdict: Verdict,
-    /// The program with what was proved of it, or why it was refused.
-    pub outcome: Result<Verified, Reject>,
+    /// The program with what was proved of it, or why it is not verified.
+    pub outcome: Result<Verified, Unverified>,
+}
+
+/// Why a program is not verified whose verification ended with `reject`.
+fn unverified(program: &Program, reject: Reject) -> Unverified {
+    let Some(feature) = reject.feature() else {
+        return reject.into();
+    };
+    let stopped = Missing::new(program, feature, reject.pc());
+    Unjudged::new(stopped, missing::scan(program, &caller_of(program))).into()
 }
 
 /// A program that does no harm, with what was proved of it.
@@ -220,20 +233,23 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
         }
     };
     statistics.time_us = u64::try_from(start.elapsed().as_micros()).ok();
-    let rejected = outcome.as_ref().err();
-    if let Some(reject) = rejected
-        && !reject.text().is_empty()
-    {
-        log.push_str(reject.text());
+    let outcome = outcome.map_err(|reject| unverified(program, reject));
+    let (decision, text) = match &outcome {
+        Ok(_) => (Decision::Accept, String::new()),
+        Err(Unverified::Rejected(reject)) => (Decision::Reject, reject.text().to_owned()),
+        Err(Unverified::Unjudged(unjudged)) => (Decision::Unjudged, unjudged.to_string()),
+    };
+    if !text.is_empty() {
+        log.push_str(&text);
         log.push('\n');
     }
     if options.log.contains(LogLevel::STATISTICS) {
         log.push_str(&statistics.to_string());
     }
     let verdict = Verdict {
-        accepted: outcome.is_ok(),
-        errno: rejected.map(Reject::errno),
-        message: rejected.map_or("", Reject::message).to_owned(),
+        decision,
+        errno: outcome.as_ref().err().and_then(Unverified::reject).map(Reject::errno),
+        message: text.lines().next_back().unwrap_or_default().to_owned(),
         statistics: Some(statistics),
         log,
     };
@@ -244,12 +260,13 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
 /// (each takes a kilobyte or more).
 ///
 /// # Errors
-/// The reject of a program that does not pass.
-pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Reject> {
+/// Why a program is not verified.
+pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Unverified> {
     let caller = caller_of(program);
     let attach = || AttachTarget::resolve(program);
     let mut log = Log::new(LogLevel::empty());
-    let (structure, attach) = structure::check(program, &caller, attach, &mut log)?;
+    let (structure, attach) = structure::check(program, &caller, attach, &mut log)
+        .map_err(|reject| unverified(program, reject))?;
     let functions = structure.subprograms.iter().map(|sub| Function {
         start: sub.start,
         global: sub.global,
@@ -266,7 +283,7 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
         Ok(()) => recording.complete = true,
         // It was too long: nothing is claimed of what it did not come to.
         Err(reject) if reject.errno() == Errno::E2BIG => {}
-        Err(reject) => return Err(reject),
+        Err(reject) => return Err(unverified(program, reject)),
     }
     Ok(Trace::new(Arc::clone(program), recording))
 }

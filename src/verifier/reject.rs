@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::missing::Feature;
 use super::trail::Trail;
 use crate::util::{Errno, Pc};
 
@@ -23,7 +24,7 @@ struct Fault {
     text: String,
     pc: Option<Pc>,
     trail: Option<Trail>,
-    unsupported: bool,
+    unmodelled: Option<Feature>,
 }
 
 impl Reject {
@@ -34,15 +35,22 @@ impl Reject {
             text: text.into(),
             pc: None,
             trail: None,
-            unsupported: false,
+            unmodelled: None,
         }))
     }
 
-    /// What this verifier does not know yet; the text says so.
-    pub(crate) fn unsupported(text: impl Into<String>) -> Self {
-        let mut reject = Self::new(Errno::ENOTSUPP, text);
-        reject.0.unsupported = true;
+    /// The end of a verification that comes to what this verifier does not model. Only
+    /// the verifier sees one: [`verify`](super::verify) makes `Unverified::Unjudged` of it.
+    pub(super) fn unmodelled(feature: Feature) -> Self {
+        let mut reject = Self::new(Errno(0), "");
+        reject.0.unmodelled = Some(feature);
         reject
+    }
+
+    /// What this verifier does not model, if that is why the verification ended. Whoever
+    /// makes another error of one that a check gives back asks first.
+    pub(super) fn feature(&self) -> Option<Feature> {
+        self.0.unmodelled
     }
 
     /// The same at an instruction, unless one is named already.
@@ -62,6 +70,9 @@ impl Reject {
     /// One more line behind those that are there.
     #[must_use]
     pub(crate) fn and(mut self, line: impl fmt::Display) -> Self {
+        if self.0.unmodelled.is_some() {
+            return self;
+        }
         if !self.0.text.is_empty() {
             self.0.text.push('\n');
         }
@@ -72,7 +83,9 @@ impl Reject {
     /// The same words under another error number.
     #[must_use]
     pub(crate) fn with_errno(mut self, errno: Errno) -> Self {
-        self.0.errno = errno;
+        if self.0.unmodelled.is_none() {
+            self.0.errno = errno;
+        }
         self
     }
 
@@ -92,13 +105,6 @@ impl Reject {
     #[must_use]
     pub fn message(&self) -> &str {
         self.0.text.lines().next_back().unwrap_or_default()
-    }
-
-    /// Whether it is only ours: the program needs what this verifier does not know yet,
-    /// and the kernel might take it.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        self.0.unsupported
     }
 
     /// The instruction at fault; none where the fault is the program's as a whole.
@@ -125,14 +131,15 @@ macro_rules! reject {
 }
 pub(crate) use reject;
 
-/// `Err` for a program that needs what this verifier does not know yet. The line has
-/// "not supported by bpflab" in it, so that nobody takes it for the kernel's.
-macro_rules! unsupported {
-    ($($text:tt)+) => {
-        return Err($crate::verifier::reject::Reject::unsupported(format!($($text)+)))
+/// `Err` for a program that uses a [`Feature`] that this verifier does not model.
+macro_rules! unmodelled {
+    ($feature:ident) => {
+        return Err($crate::verifier::reject::Reject::unmodelled(
+            $crate::verifier::missing::Feature::$feature,
+        ))
     };
 }
-pub(crate) use unsupported;
+pub(crate) use unmodelled;
 
 #[cfg(test)]
 mod tests {
@@ -151,21 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn our_own_limits_are_told_apart() {
-        fn check(object: &str) -> Checked {
-            unsupported!("{object} are not supported by bpflab yet");
+    fn what_is_not_modelled_stays_so() {
+        fn check() -> Checked {
+            unmodelled!(Arena);
         }
-        let limit = check("arenas").unwrap_err();
-        assert!(
-            limit
-                .clone()
-                .and("Caller passes invalid args")
-                .is_unsupported()
-        );
-        assert_eq!(limit.errno(), Errno::ENOTSUPP);
-        // A name in the kernel's words does not make them ours.
-        let text = "func 'not supported by bpflab' not found";
-        assert!(!Reject::new(Errno::EINVAL, text).is_unsupported());
+        let stop = check().unwrap_err();
+        let stop = stop.and("Caller passes invalid args").with_errno(Errno::EINVAL);
+        assert_eq!(stop.feature(), Some(Feature::Arena));
+        assert_eq!((stop.errno(), stop.text()), (Errno(0), ""));
+        assert_eq!(Reject::new(Errno::EINVAL, "").feature(), None);
     }
 
     #[test]

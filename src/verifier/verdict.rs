@@ -56,15 +56,39 @@ impl fmt::Display for Statistics {
     }
 }
 
+/// The three verdicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Decision {
+    /// The program may run.
+    Accept,
+    /// The program may not run.
+    Reject,
+    /// The program uses what the verifier does not model. An unjudged program agrees with
+    /// no verdict, not even with that of another unjudged one. A kernel never says so.
+    Unjudged,
+}
+
+impl Decision {
+    /// `accept`, `reject` or `unjudged`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+            Self::Unjudged => "unjudged",
+        }
+    }
+}
+
 /// What a verifier said of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it may run.
-    pub accepted: bool,
-    /// The error number of a reject.
+    /// Accepted, rejected or unjudged.
+    pub decision: Decision,
+    /// The error number of a reject, `None` otherwise.
     pub errno: Option<Errno>,
     /// The last line of the log before the statistics: the error line of a reject,
-    /// often empty for an accepted program.
+    /// often empty for an accepted program. Of an unjudged one, what is not modelled.
     pub message: String,
     /// The statistics; none if the program was refused before it was verified.
     pub statistics: Option<Statistics>,
@@ -73,6 +97,18 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether the program may run.
+    #[must_use]
+    pub const fn is_accepted(&self) -> bool {
+        matches!(self.decision, Decision::Accept)
+    }
+
+    /// Whether there is no verdict on the program.
+    #[must_use]
+    pub const fn is_unjudged(&self) -> bool {
+        matches!(self.decision, Decision::Unjudged)
+    }
+
     /// Instructions that were walked; 0 if it didn't come to that.
     #[must_use]
     pub fn processed(&self) -> u64 {

@@ -78,7 +78,7 @@ pub fn hold(
 fn refused(subject: &Subject) -> Option<String> {
     subject.programs().find_map(|program| {
         let verdict = verify(program, &verifier::Options::default()).verdict;
-        (!verdict.accepted).then_some(verdict.message)
+        (!verdict.is_accepted()).then_some(verdict.message)
     })
 }
 

@@ -107,11 +107,9 @@ impl Recorder {
         let mut handles = vm.load_programs(&added.maps, recorded).unwrap();
         for handle in &handles {
             let verification = vm.verification(*handle).unwrap();
-            let known = verification.outcome.as_ref().err();
-            let judged = known.is_none_or(|reject| !reject.is_unsupported());
             let verdict = &verification.verdict;
             assert!(
-                verdict.accepted || !judged,
+                verdict.is_accepted() || verdict.is_unjudged(),
                 "{}\n{}",
                 verdict.message,
                 verdict.log

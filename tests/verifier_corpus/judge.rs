@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bpflab::verifier::{Options, verify};
+use bpflab::verifier::{Decision, Options, verify};
 
 use super::corpus::Judged;
 use super::score::Ours;
@@ -89,9 +89,9 @@ fn one(case: &Judged) -> Ours {
     match judged {
         Ok(verification) => {
             let verdict = verification.verdict;
-            assert_eq!(verdict.accepted, verification.outcome.is_ok());
+            assert_eq!(verdict.is_accepted(), verification.outcome.is_ok());
             Ours {
-                accepts: verdict.accepted,
+                decision: verdict.decision,
                 errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
                 processed: verdict.processed(),
                 line: verdict.message,
@@ -99,7 +99,7 @@ fn one(case: &Judged) -> Ours {
             }
         }
         Err(payload) => Ours {
-            accepts: false,
+            decision: Decision::Reject,
             errno: 0,
             line: String::new(),
             processed: 0,

@@ -4,12 +4,13 @@ use std::fmt;
 use std::ops::AddAssign;
 
 use bpflab::object::cases::KernelSays;
+use bpflab::verifier::Decision;
 
 /// What our verifier made of a case.
 #[derive(Debug, Clone)]
 pub struct Ours {
-    /// Whether it accepts the program.
-    pub accepts: bool,
+    /// Accepted, rejected or unjudged; rejected if it panicked.
+    pub decision: Decision,
     /// The error number, 0 for none.
     pub errno: i32,
     /// The error line.
@@ -54,10 +55,12 @@ impl Difference {
         if ours.panic.is_some() {
             found.push(Self::Panic);
         }
-        match (ours.accepts, says.accepts()) {
-            (true, false) => found.push(Self::FalseAccept),
-            (false, true) => found.push(Self::FalseReject),
-            (false, false) => {
+        match (ours.decision, says.accepts()) {
+            // No verdict: nothing that could differ or be equal.
+            (Decision::Unjudged, _) => {}
+            (Decision::Accept, false) => found.push(Self::FalseAccept),
+            (Decision::Reject, true) => found.push(Self::FalseReject),
+            (Decision::Reject, false) => {
                 // A number that is no map's descriptor was one of the recorder's other
                 // files.
                 let no_map = " is not pointing to valid bpf_map";
@@ -70,7 +73,7 @@ impl Difference {
                     }
                 }
             }
-            (true, true) => {
+            (Decision::Accept, true) => {
                 if ours.processed != says.processed {
                     found.push(Self::Processed);
                 }
@@ -99,8 +102,8 @@ pub struct Score {
     pub line: usize,
     /// Accepted programs with the kernel's number of instructions.
     pub processed: usize,
-    /// Cases that we don't judge yet; they count as rejected.
-    pub unsupported: usize,
+    /// Cases that we don't judge; they count as equal or differing nowhere.
+    pub unjudged: usize,
     /// Cases in which the verifier panicked.
     pub panics: usize,
 }
@@ -110,6 +113,14 @@ impl Score {
     pub fn of(ours: &Ours, differences: &[Difference], says: &KernelSays) -> Self {
         let has = |difference| differences.contains(&difference);
         let accepted = says.accepts();
+        if ours.decision == Decision::Unjudged {
+            return Self {
+                cases: 1,
+                accepted: accepted.into(),
+                unjudged: 1,
+                ..Self::default()
+            };
+        }
         let same = !has(Difference::FalseAccept) && !has(Difference::FalseReject);
         Self {
             cases: 1,
@@ -120,14 +131,14 @@ impl Score {
             errno: (same && !accepted && !has(Difference::Errno)).into(),
             line: (same && !accepted && !has(Difference::Line)).into(),
             processed: (same && accepted && !has(Difference::Processed)).into(),
-            unsupported: ours.line.ends_with("is not supported by bpflab yet").into(),
+            unjudged: 0,
             panics: has(Difference::Panic).into(),
         }
     }
 
     /// Names of the columns of a score's text.
-    pub const HEADER: &str = "  cases  verdict equal   false accept/reject  errno equal      line equal       \
-                              processed equal  always accept  not supported yet";
+    pub const HEADER: &str = "  cases  not judged  verdict equal   false accept/reject  errno equal      line equal       \
+                              processed equal  always accept";
 }
 
 impl AddAssign for Score {
@@ -140,7 +151,7 @@ impl AddAssign for Score {
         self.errno += other.errno;
         self.line += other.line;
         self.processed += other.processed;
-        self.unsupported += other.unsupported;
+        self.unjudged += other.unjudged;
         self.panics += other.panics;
     }
 }
@@ -158,8 +169,9 @@ impl fmt::Display for Score {
         };
         write!(
             f,
-            "{:>7}  {} {:>12}/{:<6}  {}  {}  {}  {} {:>5}",
+            "{:>7} {:>11}  {} {:>12}/{:<6}  {}  {}  {}  {}",
             self.cases,
+            self.unjudged,
             share(self.verdict, self.cases),
             self.false_accepts,
             self.false_rejects,
@@ -167,11 +179,45 @@ impl fmt::Display for Score {
             share(self.line, rejected),
             share(self.processed, self.accepted),
             share(self.accepted, self.cases),
-            self.unsupported,
         )?;
         if self.panics > 0 {
             write!(f, "  {} panics", self.panics)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_judged_is_equal_to_nothing() {
+        for verdict in ["accept", "reject"] {
+            let says = KernelSays {
+                verdict: verdict.to_owned(),
+                errno: 0,
+                log_last: String::new(),
+                processed: 0,
+                rest: serde_json::Map::new(),
+            };
+            let ours = Ours {
+                decision: Decision::Unjudged,
+                errno: 0,
+                line: String::new(),
+                processed: 0,
+                panic: None,
+            };
+            let differences = Difference::between(&ours, &says);
+            assert_eq!(differences, []);
+            let score = Score::of(&ours, &differences, &says);
+            let only = Score {
+                cases: 1,
+                accepted: usize::from(verdict == "accept"),
+                unjudged: 1,
+                ..Score::default()
+            };
+            assert_eq!(score, only);
+        }
     }
 }

@@ -12,11 +12,10 @@ use bpflab::verifier::{LogLevel, Options, verify};
 
 use crate::{case, here};
 
-/// Whether a program needs what our verifier can't judge yet: its log ends there, and
-/// the kernel's goes on.
+/// Whether our verifier does not judge a program: its log ends where it stops, and the
+/// kernel's goes on.
 fn is_beyond_us(program: &Arc<Program>) -> bool {
-    let outcome = verify(program, &Options::default()).outcome;
-    outcome.is_err_and(|reject| reject.is_unsupported())
+    verify(program, &Options::default()).verdict.is_unjudged()
 }
 
 /// This repository's objects.

@@ -108,11 +108,7 @@ impl Findings {
         case.kernel = Some(both.kernel.clone());
         let ours = format!(
             "{} {} {} {}",
-            if both.ours.accepts {
-                "accept"
-            } else {
-                "reject"
-            },
+            both.ours.decision.word(),
             both.ours.errno,
             both.ours.processed,
             both.ours.line

@@ -10,12 +10,9 @@ use bpflab::object::cases::KernelSays;
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
 use bpflab::spec::helpers::{Effects, helper_by_name};
-use bpflab::verifier::{Options, verify};
+use bpflab::verifier::{Decision, Options, verify};
 
 use super::score::{Difference, Ours};
-
-/// What our reject says where a program needs what we don't judge yet.
-pub const UNSUPPORTED: &str = "not supported by bpflab yet";
 
 /// How our reject of a load in front of a context begins, which the kernel lets a
 /// tracepoint program do.
@@ -25,8 +22,8 @@ const NEGATIVE: &str = "invalid bpf_context access off=-";
 pub enum Compared {
     /// The kernel gives no verdict, for want of rights, memory, or a feature.
     NoVerdict,
-    /// The program needs what we don't judge yet, and say so.
-    Unsupported,
+    /// We don't judge the program.
+    Unjudged,
     /// We hold unsafe what the kernel lets pass (`docs/verifier-differences.md`).
     Unsafe,
     /// Both judged.
@@ -84,14 +81,14 @@ pub fn options() -> Options {
 fn ours(program: &Arc<Program>, options: &Options) -> Ours {
     match catch_unwind(AssertUnwindSafe(|| verify(program, options).verdict)) {
         Ok(verdict) => Ours {
-            accepts: verdict.accepted,
+            decision: verdict.decision,
             errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
             processed: verdict.processed(),
             line: verdict.message,
             panic: None,
         },
         Err(_) => Ours {
-            accepts: false,
+            decision: Decision::Reject,
             errno: 0,
             line: String::new(),
             processed: 0,
@@ -111,8 +108,8 @@ fn lacks_helper(line: &str) -> bool {
 /// Asks both. `maps` are the program's.
 pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> Compared {
     let ours = ours(program, options);
-    if ours.line.contains(UNSUPPORTED) {
-        return Compared::Unsupported;
+    if ours.decision == Decision::Unjudged {
+        return Compared::Unjudged;
     }
     if ours.line.starts_with(NEGATIVE) && program.prog_type == ProgType::Tracepoint {
         return Compared::Unsafe;
@@ -125,7 +122,7 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
         return Compared::NoVerdict;
     }
     let kernel = KernelSays {
-        verdict: if verdict.accepted { "accept" } else { "reject" }.into(),
+        verdict: verdict.decision.word().into(),
         errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),
         log_last: verdict.message.clone(),
         processed: verdict.processed(),

@@ -11,6 +11,7 @@ use crate::harness::{EngineKind, Error, Vm};
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::ProgType;
+use crate::verifier::Decision;
 use crate::vm::events::{Captured, Event, EventError, EventKind, Layout, parse_hex};
 use crate::vm::{ProgramHandle, World};
 
@@ -107,12 +108,11 @@ pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
     };
     let warning = |handle| {
         let known = vm.verification(handle)?;
-        let reject = known.outcome.as_ref().err()?;
         let name = &vm.program(handle)?.name;
-        let what = if reject.is_unsupported() {
-            "can't be verified"
-        } else {
-            "is refused by Linux"
+        let what = match known.verdict.decision {
+            Decision::Accept => return None,
+            Decision::Reject => "is rejected by Linux",
+            Decision::Unjudged => "is not judged",
         };
         let why = &known.verdict.message;
         Some(format!(

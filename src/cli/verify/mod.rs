@@ -17,7 +17,7 @@ use crate::report::{
     Baseline, Changes, MatchTable, SortKey, Subject, VerdictRow, VerdictTable, VerdictTally, csv,
 };
 use crate::spec::ProgFlags;
-use crate::verifier::{LogLevel, Options, Reject, Verification, verify};
+use crate::verifier::{LogLevel, Options, Unverified, Verification, verify};
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
     let baseline = arguments.compare.as_ref().map(|file| {
@@ -79,19 +79,23 @@ impl Session<'_> {
             Arc::make_mut(&mut program).flags |= ProgFlags::STRICT_ALIGNMENT;
         }
         let Verification { verdict, outcome } = verify(&program, &self.options);
-        let reject = outcome.as_ref().err();
+        let why = outcome.as_ref().err();
         let mut row = VerdictRow::of(subject)
             .judged(&verdict, self.arguments.log > 0)
-            .refused(reject, &program, self.arguments.explains());
+            .refused(why, &program, self.arguments.explains());
         if let Some(kernel) = &mut self.kernel {
             row = kernel.beside(row, &program, printer)?;
         }
-        let lines = reject.map_or("", Reject::text);
+        let lines = match why {
+            None => "",
+            Some(Unverified::Rejected(reject)) => reject.text(),
+            Some(Unverified::Unjudged(_)) => &verdict.message,
+        };
         self.keep(row, lines, printer)
     }
 
     /// Counts a row, and keeps it; prints what need not wait for the others. `lines` are
-    /// the kernel's on a reject.
+    /// the kernel's on a reject, or ours on what is not modelled.
     fn keep(
         &mut self,
         mut row: VerdictRow,

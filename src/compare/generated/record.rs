@@ -350,7 +350,7 @@ fn accepted_by_both(
         return Ok(false);
     };
     let theirs = theirs.verdict;
-    match (ours.accepted, theirs.accepted) {
+    match (ours.is_accepted(), theirs.is_accepted()) {
         (true, true) => return Ok(true),
         (false, false) => Tally::count(&mut tally.refused, ours.message),
         (true, false) => find(tally, member, FindingKind::OnlyWeAccept, theirs.message),

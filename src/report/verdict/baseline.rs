@@ -13,10 +13,10 @@ use super::row::{Subject, VerdictRow};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Before {
-    /// `accept`, `reject` or `error`.
+    /// `accept`, `reject`, `unjudged` or `error`.
     pub verdict: String,
-    /// The error number.
-    pub errno: u16,
+    /// The error number; 0 for an accepted program, null for one that is not judged.
+    pub errno: Option<u16>,
     /// The error line.
     pub message: String,
     /// Instructions that the verifier walked.
@@ -32,7 +32,7 @@ pub struct Before {
 impl Before {
     /// What filters see of it.
     pub(super) fn row(&self) -> VerdictRow {
-        let words = ["accept", "reject", "error"];
+        let words = ["accept", "reject", "unjudged", "error"];
         let verdict = words.into_iter().find(|word| *word == self.verdict);
         VerdictRow {
             verdict: verdict.unwrap_or_default(),
@@ -184,7 +184,7 @@ impl Baseline {
                     program: field("program"),
                 },
                 verdict: field("verdict").unwrap_or_default(),
-                errno: number("errno")?.map_or(0, |errno: u64| u16::try_from(errno).unwrap_or(0)),
+                errno: number("errno")?.and_then(|errno: u64| u16::try_from(errno).ok()),
                 message: field("message").unwrap_or_default(),
                 processed: number("processed")?,
                 total_states: number("total_states")?,

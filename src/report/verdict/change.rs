@@ -94,8 +94,10 @@ impl<'r> Changes<'r> {
     }
 }
 
+/// Whether verdict, reason and counts are equal. What is not judged is equal to nothing.
 fn is_same(row: &VerdictRow, before: &Before) -> bool {
-    (row.verdict, row.errno, row.message.as_str())
+    row.is_judged()
+        && (row.verdict, row.errno, row.message.as_str())
         == (&before.verdict, before.errno, before.message.as_str())
         && (row.processed, row.total_states) == (before.processed, before.total_states)
 }
@@ -201,6 +203,7 @@ mod tests {
     fn row(program: &str, verdict: &'static str, processed: u64) -> VerdictRow {
         VerdictRow {
             verdict,
+            errno: (verdict != "unjudged").then_some(0),
             processed: Some(processed),
             total_states: Some(2),
             time_us: Some(10),
@@ -250,7 +253,7 @@ mod tests {
             row("gone", "reject", 1),
         ];
         let mut refused = row("grew", "reject", 120);
-        refused.errno = 13;
+        refused.errno = Some(13);
         refused.message = "R0 !read_ok".to_owned();
         let rows = [row("same", "accept", 5), refused, row("new", "accept", 3)];
         let changes = Changes::new(&rows, Baseline::read(&csv(&before)).unwrap());

@@ -74,7 +74,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { name: "verdict", aliases: &[], descending: false,
         cell: |row| Cell::Text(row.verdict) },
     Column { name: "errno", aliases: &[], descending: false,
-        cell: |row| Cell::Number(Some(row.errno.into())) },
+        cell: |row| Cell::Number(row.errno.map(u64::from)) },
     Column { name: "message", aliases: &[], descending: false,
         cell: |row| Cell::Text(&row.message) },
     Column { name: "insn", aliases: &[], descending: false,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::words::word;
+use super::words::{errno, is_verdict};
 use crate::verifier::Verdict;
 
 /// What the running kernel said. Its fields are the keys of `"kernel"` in `--json`.
@@ -14,7 +14,7 @@ pub struct KernelSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
     /// The error number, positive; 0 for an accepted program.
-    pub errno: u16,
+    pub errno: Option<u16>,
     /// The error line; what is wrong where there is no verdict.
     pub message: String,
     /// Instructions that it walked.
@@ -31,9 +31,9 @@ impl KernelSaid {
     pub fn judged(verdict: &Verdict) -> Self {
         let statistics = verdict.statistics.as_ref();
         Self {
-            verdict: word(verdict.accepted),
+            verdict: verdict.decision.word(),
             why: None,
-            errno: verdict.errno.map_or(0, |errno| errno.0),
+            errno: errno(verdict.decision, verdict.errno),
             message: verdict.message.clone(),
             processed: Some(verdict.processed()),
             total_states: statistics.map(|statistics| statistics.total_states),
@@ -48,7 +48,7 @@ impl KernelSaid {
         Self {
             verdict: "error",
             why: Some(none.kind.name()),
-            errno: none.error.errno.0,
+            errno: Some(none.error.errno.0),
             message: none.to_string(),
             ..Self::default()
         }
@@ -56,7 +56,7 @@ impl KernelSaid {
 
     /// Whether there is a verdict.
     pub(super) fn is_judged(&self) -> bool {
-        self.verdict != "error"
+        is_verdict(self.verdict)
     }
 }
 

@@ -98,10 +98,9 @@ impl Summary {
         for row in rows {
             let Some(compared) = row.matches.flatten() else {
                 let kernel = row.kernel.as_ref().and_then(|kernel| kernel.why);
-                *summary
-                    .without
-                    .entry(kernel.or(row.why).unwrap_or("other"))
-                    .or_default() += 1;
+                // An unjudged program, or one that the kernel was not asked about.
+                let why = kernel.or(row.why).unwrap_or(row.verdict);
+                *summary.without.entry(why).or_default() += 1;
                 continue;
             };
             summary.compared += 1;
@@ -160,7 +159,7 @@ mod tests {
     fn row(verdict: &'static str, errno: u16, message: &str, processed: u64) -> VerdictRow {
         VerdictRow {
             verdict,
-            errno,
+            errno: Some(errno),
             message: message.to_owned(),
             processed: Some(processed),
             time_us: Some(2),
@@ -174,7 +173,7 @@ mod tests {
     fn kernel(verdict: &'static str, errno: u16, message: &str, processed: u64) -> KernelSaid {
         KernelSaid {
             verdict,
-            errno,
+            errno: Some(errno),
             message: message.to_owned(),
             processed: Some(processed),
             time_us: Some(9),
@@ -208,7 +207,7 @@ mod tests {
         let without = KernelSaid {
             verdict: "error",
             why: Some("permission"),
-            errno: 1,
+            errno: Some(1),
             message: "refused".to_owned(),
             ..KernelSaid::default()
         };

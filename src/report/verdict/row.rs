@@ -5,11 +5,11 @@ use std::fmt;
 use serde::Serialize;
 
 use super::kernel_said::{KernelSaid, Match};
-use super::words::{reason, word};
+use super::missing::MissingRow;
+use super::words::{errno, is_verdict, reason};
 use crate::program::Program;
-use crate::report::refused::Refused;
-use crate::report::rejection::Rejection;
-use crate::verifier::{Reject, Verdict};
+use crate::verifier::diagnose::{Refused, Report};
+use crate::verifier::{Decision, Unverified, Verdict};
 
 /// What is judged. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -81,20 +81,24 @@ pub struct VerdictRow {
     /// The program.
     #[serde(flatten)]
     pub subject: Subject,
-    /// `accept`, `reject`, or `error`: not judged.
+    /// `accept`, `reject` or `unjudged`; `error` for what is no program.
     pub verdict: &'static str,
-    /// Why it was not judged: `input`, or the name of a `NoVerdictKind`.
+    /// Why the verdict is `error`: `input`, or the name of a `NoVerdictKind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
-    /// The error number, positive; 0 for an accepted program.
-    pub errno: u16,
-    /// The kernel's error line, the last of its log before the statistics; what is
-    /// wrong for a program that was not judged.
+    /// The error number, positive; 0 for an accepted program, null for one that is not
+    /// judged.
+    pub errno: Option<u16>,
+    /// The kernel's error line, the last of its log before the statistics; what is not
+    /// modelled for an unjudged program, what is wrong for an `error`.
     pub message: String,
-    /// Where it was refused; only our own verifier tells.
+    /// What the program uses that is not modelled; only of unjudged programs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingRow>,
+    /// Where the verifier stopped; only our own verifier tells.
     #[serde(flatten)]
     pub refused: Option<Refused>,
-    /// Instructions that the verifier walked.
+    /// Instructions that the verifier processed; null for an unjudged program.
     pub processed: Option<u64>,
     /// States that it made.
     pub total_states: Option<u64>,
@@ -108,9 +112,9 @@ pub struct VerdictRow {
     /// How the two verdicts compare; null where the kernel gave none.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub matches: Option<Option<Match>>,
-    /// Why it was refused, in its author's words; only our own verifier tells.
+    /// Why it is not verified, in its author's words; only our own verifier tells.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub report: Option<Rejection>,
+    pub report: Option<Report>,
     /// The verifier's log, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -141,24 +145,33 @@ impl VerdictRow {
     /// With a verdict, and its log if `log` asks for it.
     #[must_use]
     pub fn judged(mut self, verdict: &Verdict, log: bool) -> Self {
-        self.verdict = word(verdict.accepted);
-        self.errno = verdict.errno.map_or(0, |errno| errno.0);
+        self.verdict = verdict.decision.word();
+        self.errno = errno(verdict.decision, verdict.errno);
         self.message.clone_from(&verdict.message);
-        self.processed = Some(verdict.processed());
         let statistics = verdict.statistics.as_ref();
-        self.total_states = statistics.map(|statistics| statistics.total_states);
-        self.peak_states = statistics.map(|statistics| statistics.peak_states);
         self.time_us = statistics.and_then(|statistics| statistics.time_us);
+        // What was counted until the verifier stopped says nothing about the program.
+        let whole = statistics.filter(|_| !verdict.is_unjudged());
+        self.processed = whole.map(|statistics| statistics.processed);
+        self.total_states = whole.map(|statistics| statistics.total_states);
+        self.peak_states = whole.map(|statistics| statistics.peak_states);
         self.log = log.then(|| verdict.log.clone());
         self
     }
 
-    /// With the place where it was refused, and if `explain` is set, why.
+    /// With what keeps the program from being verified: the place, what is not modelled,
+    /// and if `explain` is set, the report.
     #[must_use]
-    pub fn refused(mut self, reject: Option<&Reject>, program: &Program, explain: bool) -> Self {
-        self.refused = Some(Refused::at(reject.and_then(Reject::pc), program));
-        let explained = reject.filter(|_| explain);
-        self.report = explained.map(|reject| Rejection::new(program, reject));
+    pub fn refused(mut self, why: Option<&Unverified>, program: &Program, explain: bool) -> Self {
+        self.refused = Some(Refused::at(why.and_then(Unverified::pc), program));
+        if let Some(unjudged) = why.and_then(Unverified::unjudged) {
+            let missing = unjudged.missing().iter();
+            self.missing = missing
+                .map(|missing| MissingRow::new(missing, program))
+                .collect();
+        }
+        let explained = why.filter(|_| explain);
+        self.report = explained.map(|why| Report::new(program, why));
         self
     }
 
@@ -168,58 +181,95 @@ impl VerdictRow {
     pub fn not_judged(mut self, none: &crate::kernel::NoVerdict) -> Self {
         self.verdict = "error";
         self.why = Some(none.kind.name());
-        self.errno = none.error.errno.0;
+        self.errno = Some(none.error.errno.0);
         self.message = none.to_string();
         self
     }
 
-    /// Whether there is a verdict.
+    /// Whether there is a verdict: accepted or rejected.
     #[must_use]
     pub fn is_judged(&self) -> bool {
-        self.verdict != "error"
+        is_verdict(self.verdict)
     }
 
     /// Error number and message, as far as there are any.
     #[must_use]
     pub fn reason(&self) -> String {
-        match self.verdict {
-            "accept" => String::new(),
-            _ => reason(self.errno, &self.message),
+        if self.verdict == Decision::Accept.word() {
+            return String::new();
         }
+        reason(self.errno, &self.message)
     }
 }
 
-/// How many programs were accepted, rejected, and not judged.
+/// How many programs were accepted, rejected, and not judged, and how many rows are no
+/// programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerdictTally {
     accepted: usize,
     rejected: usize,
-    not_judged: usize,
+    unjudged: usize,
+    errors: usize,
 }
 
 impl VerdictTally {
     /// Counts a row.
     pub fn add(&mut self, row: &VerdictRow) {
-        match row.verdict {
-            "accept" => self.accepted += 1,
-            "reject" => self.rejected += 1,
-            _ => self.not_judged += 1,
-        }
+        let is = |decision: Decision| row.verdict == decision.word();
+        let count = if is(Decision::Accept) {
+            &mut self.accepted
+        } else if is(Decision::Reject) {
+            &mut self.rejected
+        } else if is(Decision::Unjudged) {
+            &mut self.unjudged
+        } else {
+            &mut self.errors
+        };
+        *count += 1;
     }
 
     /// Whether every program was accepted.
     #[must_use]
     pub const fn all_accepted(&self) -> bool {
-        self.rejected == 0 && self.not_judged == 0
+        self.rejected == 0 && self.unjudged == 0 && self.errors == 0
     }
 }
 
+/// `3 accepted, 1 rejected, 2 not judged`, and the errors if there are any.
 impl fmt::Display for VerdictTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "{} accepted, {} rejected, {} not judged",
-            self.accepted, self.rejected, self.not_judged
-        )
+            self.accepted, self.rejected, self.unjudged
+        )?;
+        match self.errors {
+            0 => Ok(()),
+            1 => f.write_str(", 1 error"),
+            errors => write!(f, ", {errors} errors"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_judged_has_its_own_total() {
+        let mut tally = VerdictTally::default();
+        for verdict in ["accept", "reject", "unjudged", "unjudged", "accept"] {
+            tally.add(&VerdictRow {
+                verdict,
+                ..VerdictRow::default()
+            });
+        }
+        assert_eq!(tally.to_string(), "2 accepted, 1 rejected, 2 not judged");
+        tally.add(&VerdictRow::broken(Subject::default(), "no program"));
+        assert_eq!(tally.to_string(), "2 accepted, 1 rejected, 2 not judged, 1 error");
+        let mut unjudged = VerdictTally::default();
+        assert!(unjudged.all_accepted());
+        unjudged.unjudged = 1;
+        assert!(!unjudged.all_accepted());
     }
 }

@@ -52,7 +52,7 @@ mod tests {
     fn the_file_is_named_where_there_are_several() {
         let row = |object: &str, verdict, errno| VerdictRow {
             verdict,
-            errno,
+            errno: Some(errno),
             message: "R0 !read_ok".to_owned(),
             processed: Some(12),
             ..VerdictRow::of(Subject {

@@ -13,7 +13,7 @@ use crate::spec::limits::MAX_JUMP_SEQUENCE;
 use crate::util::{Errno, HelperId, Pc};
 use crate::verifier::env::{Pending, Verifier};
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject};
 use crate::verifier::state::{Entry, Frame, ReturnRange, State};
 
 /// What a callback returns to go on or to stop.
@@ -166,7 +166,7 @@ impl Verifier<'_> {
                 ];
                 start.range = NOTHING;
             }
-            _ => unsupported!("callbacks of this helper are not supported by bpflab yet"),
+            _ => reject!(EFAULT, "helper {helper} does not call back"),
         }
         Ok(start)
     }

@@ -15,7 +15,7 @@ use crate::verifier::log::log;
 use crate::verifier::log::name::type_name;
 use crate::verifier::memory::Access;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, Reject, reject, unsupported};
+use crate::verifier::reject::{Checked, Reject, reject, unmodelled};
 
 /// What is said of a call that may sleep where that is not allowed.
 const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-sleepable context,\n\
@@ -28,7 +28,7 @@ impl Verifier<'_> {
     pub(crate) fn check_global_call(&mut self, subprogram: u32) -> Checked {
         let matched = self.check_call_types(subprogram);
         if let Err(why) = &matched
-            && matches!(why.errno(), Errno::EFAULT | Errno::ENOTSUPP)
+            && (why.feature().is_some() || why.errno() == Errno::EFAULT)
         {
             return matched;
         }
@@ -143,9 +143,7 @@ impl Verifier<'_> {
                         "arg#{at} expected pointer to stack or const struct bpf_dynptr"
                     );
                 }
-                unsupported!(
-                    "dynptr arguments of global functions are not supported by bpflab yet"
-                );
+                unmodelled!(Dynptr);
             }
             Argument::Object { id, flags } => {
                 if !(state.is_null() && flags.contains(TypeFlags::PTR_MAYBE_NULL)) {
@@ -164,7 +162,6 @@ impl Verifier<'_> {
         wanted: TypeId,
         allowed: TypeFlags,
     ) -> Checked {
-        let number = reg.number();
         let Kind::BtfId { id } = state.kind else {
             return Err(unexpected(state, reg));
         };
@@ -173,10 +170,7 @@ impl Verifier<'_> {
             return Err(unexpected(state, reg));
         }
         if id != wanted || state.off != 0 {
-            unsupported!(
-                "a part of a kernel object (R{number}) as an argument of a global function is \
-                 not supported by bpflab yet"
-            );
+            unmodelled!(TypedPointer);
         }
         self.check_passed_offset(state, reg)
     }
@@ -225,11 +219,8 @@ impl Verifier<'_> {
             });
         }
         *self.reg_mut(reg) = *state;
-        // Whatever it was, unless it is ours.
-        checked.map_err(|why| match why.errno() {
-            Errno::ENOTSUPP => why,
-            _ => why.with_errno(Errno::EINVAL),
-        })
+        // Whatever it was.
+        checked.map_err(|why| why.with_errno(Errno::EINVAL))
     }
 
     /// Walks the global functions that were called, and those that they call.

@@ -10,7 +10,7 @@ use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::MAX_REG_ARGS;
 use crate::util::TypeId;
 use crate::verifier::attach_target::{kind_name, shown_name};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject, unmodelled};
 use crate::verifier::structure::SubprogramInfo;
 
 /// What a parameter takes (`enum bpf_arg_type`, as far as functions have it).
@@ -222,6 +222,11 @@ fn resolve(btf: &Btf, id: TypeId) -> Type<'_> {
     btf.resolve(id).unwrap_or(btf.ty(TypeId(0)))
 }
 
+/// Whether a pointer to this type is a dynptr (`btf_is_dynptr_ptr`).
+pub(crate) fn is_dynptr(target: Type<'_>) -> bool {
+    target.kind().is_composite() && target.name() == "bpf_dynptr"
+}
+
 fn is_number(ty: Type<'_>) -> bool {
     ty.kind() == Kind::Int || ty.kind().is_any_enum()
 }
@@ -284,7 +289,7 @@ impl Parameter<'_> {
             return Ok(Some(Argument::Context));
         }
         let target = resolve(self.btf, pointed);
-        if target.kind().is_composite() && target.name() == "bpf_dynptr" {
+        if is_dynptr(target) {
             if self.tags != 0 {
                 return self.contradiction();
             }
@@ -380,10 +385,7 @@ impl Parameter<'_> {
             reject!(EINVAL, "{}", fault("candidate matching error: -22"));
         }
         let Some(kernel) = &self.program.kernel_btf else {
-            unsupported!(
-                "{}",
-                fault("is not supported by bpflab without the kernel's BTF")
-            );
+            unmodelled!(KernelBtf);
         };
         let mut found = kernel
             .flavors(name)

@@ -7,7 +7,7 @@ use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::log;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject, unmodelled};
 
 impl Verifier<'_> {
     /// Sets `r1` and following for a walk that begins at this function.
@@ -22,6 +22,7 @@ impl Verifier<'_> {
             let name = self.subprogram(subprogram).name.clone();
             log!(self, "Validating {name}() func#{subprogram}...\n");
         }
+        let start = self.subprogram(subprogram).start;
         let signature = self.signature(subprogram)?;
         if self.subprogram(subprogram).is_exception_cb
             && signature.arguments() != [Argument::Scalar]
@@ -29,7 +30,7 @@ impl Verifier<'_> {
             reject!(EINVAL, "exception cb only supports single integer argument");
         }
         for (reg, argument) in Reg::ARGUMENTS.into_iter().zip(signature.arguments()) {
-            let state = self.any_of(*argument)?;
+            let state = self.any_of(*argument).map_err(|why| why.at(start))?;
             self.set_reg(reg, state);
         }
         Ok(())
@@ -82,7 +83,7 @@ impl Verifier<'_> {
                 return Ok(reg);
             }
             Argument::Dynptr => {
-                unsupported!("dynptr arguments of global functions are not supported by bpflab yet")
+                unmodelled!(Dynptr)
             }
         };
         if reg.maybe_null() {

@@ -60,7 +60,7 @@ const MAIN: (u32, bool, Option<&str>) = (0, true, Some("__sk_buff"));
 fn a_global_function_is_verified_for_any_arguments() {
     let text = "r1 = 7\ncall f\nexit\nf:\nr0 = r1\nexit";
     let verdict = verdict(program(text, &[MAIN, (3, true, None)]));
-    assert!(verdict.accepted, "{}", verdict.log);
+    assert!(verdict.is_accepted(), "{}", verdict.log);
     for line in [
         "Func#1 ('f1') is global and assumed valid.\n",
         "Validating f1() func#1...\n",
@@ -85,7 +85,7 @@ fn what_is_passed_is_held_against_the_types() {
     let memory = "*(u64 *)(r10 - 8) = 0\nr1 = r10\nr1 += -8\ncall f\nr0 = 0\nexit\n\
                   f:\nif r1 == 0 goto out\nr0 = *(u32 *)(r1 + 4)\nexit\nout:\nr0 = 0\nexit";
     let accepted = verdict(program(memory, &[MAIN, (6, true, Some("pair"))]));
-    assert!(accepted.accepted, "{}", accepted.log);
+    assert!(accepted.is_accepted(), "{}", accepted.log);
     let unchecked = memory.replace("if r1 == 0 goto out\n", "r2 = 0\nif r2 == 1 goto out\n");
     assert_eq!(
         message(program(&unchecked, &[MAIN, (6, true, Some("pair"))])),
@@ -114,7 +114,7 @@ fn a_function_in_dead_code_is_not_verified() {
 fn a_static_function_is_walked_whatever_its_types_say() {
     let text = "r1 = r10\ncall f\nr0 = 0\nexit\nf:\nr0 = 0\nexit";
     let verdict = verdict(program(text, &[MAIN, (4, false, None)]));
-    assert!(verdict.accepted && verdict.log.contains("R1 is not a scalar\n"));
+    assert!(verdict.is_accepted() && verdict.log.contains("R1 is not a scalar\n"));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_callback_of_a_loop_is_walked_until_nothing_is_new() {
                 call 181\nr0 = *(u64 *)(r10 - 8)\nexit\n\
                 f:\nr1 = *(u64 *)(r2 + 0)\nr1 += 1\n*(u64 *)(r2 + 0) = r1\nr0 = 0\nexit";
     let accepted = verdict(program(text, &[MAIN, (10, false, None)]));
-    assert!(accepted.accepted, "{}", accepted.log);
+    assert!(accepted.is_accepted(), "{}", accepted.log);
     assert!(accepted.processed() < 60, "{}", accepted.processed());
     let wrong = text.replace("r0 = 0\nexit", "r0 = 2\nexit");
     assert_eq!(
@@ -215,7 +215,7 @@ fn any_alignment_outweighs_strict_alignment() {
         let mut program = Program::new("f0", ProgType::SchedCls, insns);
         program.maps = [MapDef::new("values", MapType::Array, 4, 8, 1)].into();
         program.flags = flags;
-        verdict(program).accepted
+        verdict(program).is_accepted()
     };
     assert!(!accepted(ProgFlags::STRICT_ALIGNMENT));
     assert!(accepted(

@@ -11,8 +11,13 @@
 mod advice;
 mod diagnosis;
 mod origin;
+mod place;
+mod report;
 mod template;
+mod unjudged;
 mod value;
 
 pub use advice::Category;
 pub use diagnosis::{Diagnosis, Label, diagnose};
+pub use place::{Refused, RefusedLine};
+pub use report::{PlacedLabel, Report};

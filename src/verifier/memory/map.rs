@@ -10,7 +10,7 @@ use crate::program::MapDef;
 use crate::spec::MapFlags;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{MapRef, RegState};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject, unmodelled};
 
 impl Verifier<'_> {
     /// A load or store of an instruction; what a load gives.
@@ -30,7 +30,7 @@ impl Verifier<'_> {
         let is_pointer =
             |field: &SpecialField| field.kind.is_pointer() && i64::from(field.off) == place;
         if self.maps.fields(map).iter().any(is_pointer) {
-            unsupported!("kernel pointers in map values are not supported by bpflab yet");
+            unmodelled!(Kptr);
         }
         let Some(def) = self.map(map) else {
             return Ok(RegState::UNKNOWN);

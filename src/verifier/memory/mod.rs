@@ -11,7 +11,7 @@ mod stack_write;
 use super::env::Verifier;
 use super::log::name::type_name;
 use super::reg::{Kind, RegState};
-use super::reject::{Checked, reject, unsupported};
+use super::reject::{Checked, reject, unmodelled};
 use crate::isa::Reg;
 use crate::spec::PacketAccess;
 use crate::spec::helpers::TypeFlags;
@@ -131,12 +131,10 @@ impl Verifier<'_> {
                 RegState::UNKNOWN
             }
             Kind::BtfId { .. } if !reg.maybe_null() => {
-                unsupported!(
-                    "loads and stores through typed kernel pointers are not supported by bpflab yet"
-                );
+                unmodelled!(TypedPointer);
             }
             Kind::MapPtr { .. } if reg.flags.is_empty() => {
-                unsupported!("loads of a map's own fields are not supported by bpflab yet");
+                unmodelled!(MapField);
             }
             _ => {
                 let name = type_name(&reg);

@@ -8,7 +8,8 @@ use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::name::{TypeName, type_name};
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::missing::Feature;
+use crate::verifier::reject::{Checked, Reject, reject};
 
 /// What stands for any map, object or frame in the tables: only kinds are compared.
 const MAP: MapRef = MapRef {
@@ -110,8 +111,10 @@ impl Verifier<'_> {
         let allowed = compatible(arg.kind);
         let fits = |one: &TypeName| same_kind(one.kind, state.kind) && one.flags == flags;
         let number = reg.number();
-        if arg.kind == ArgKind::PtrToDynptr && state.kind == Kind::Dynptr {
-            unsupported!("a dynptr (R{number}) is not supported by bpflab yet");
+        if let Some(feature) = Feature::of_argument(arg.kind)
+            && state.kind == Kind::Dynptr
+        {
+            return Err(Reject::unmodelled(feature));
         }
         if !allowed.iter().any(fits) {
             let mut names: Vec<_> = allowed.iter().map(TypeName::to_string).collect();

@@ -8,7 +8,8 @@ use crate::spec::{MapType, ProgType};
 use crate::verifier::env::Verifier;
 use crate::verifier::memory::{Access, MemoryAccess};
 use crate::verifier::reg::{Kind, MapRef};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::missing::Feature;
+use crate::verifier::reject::{Checked, Reject, reject};
 
 /// What the helper does with the memory of an argument.
 const fn access(arg: Arg) -> Access {
@@ -104,14 +105,10 @@ impl Verifier<'_> {
             ArgKind::PtrToConstStr => self.constant_string(reg).map(|_| ()),
             ArgKind::PtrToSpinLock => self.check_lock(call, reg),
             ArgKind::PtrToTimer => self.check_timer(call, reg),
-            ArgKind::PtrToDynptr => {
-                unsupported!("a dynptr (R{number}) is not supported by bpflab yet");
-            }
-            ArgKind::KptrXchgDest => {
-                unsupported!(
-                    "a kernel pointer in a map (R{number}) is not supported by bpflab yet"
-                );
-            }
+            ArgKind::PtrToDynptr | ArgKind::KptrXchgDest => match Feature::of_argument(arg.kind) {
+                Some(feature) => Err(Reject::unmodelled(feature)),
+                None => Ok(()),
+            },
             ArgKind::Anything
             | ArgKind::PtrToArena
             | ArgKind::PtrToCtx

@@ -9,7 +9,7 @@ use crate::spec::limits::OBJECT_NAME_LEN;
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, MapRef, RegState};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject, unmodelled};
 use crate::verifier::state::{Held, Reference};
 
 impl Verifier<'_> {
@@ -34,7 +34,7 @@ impl Verifier<'_> {
     pub(super) fn check_lock(&mut self, call: &Call, reg: Reg) -> Checked {
         let state = *self.reg(reg);
         let Kind::MapValue { map, .. } = state.kind else {
-            unsupported!("a lock in an allocated object is not supported by bpflab yet");
+            unmodelled!(TypedPointer);
         };
         self.check_field(reg, &state, map, FieldKind::SpinLock)?;
         let held = self.held_lock().copied();

@@ -10,7 +10,7 @@ use crate::verifier::env::Verifier;
 use crate::verifier::log::name::type_name;
 use crate::verifier::memory::{Access, MemoryAccess};
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject, unmodelled};
 
 /// Contexts whose fields are what they seem, so that a byte of one is a byte of memory:
 /// there is no `convert_ctx_access`.
@@ -122,11 +122,9 @@ impl Verifier<'_> {
             Kind::Stack { frame } => {
                 return self.check_stack_range(reg, frame, size, access, zero, fills);
             }
-            Kind::BtfId { .. } => unsupported!(
-                "a typed kernel pointer (R{number}) as memory of a helper is not supported by bpflab yet"
-            ),
+            Kind::BtfId { .. } => unmodelled!(TypedPointer),
             Kind::Buf => {
-                unsupported!("the buffer of an iterator (R{number}) is not supported by bpflab yet")
+                unmodelled!(IteratorBuffer)
             }
             Kind::Ctx if is_plain(self.program.prog_type.info().context) => {
                 return self.check_context_memory(reg, size, access, zero);

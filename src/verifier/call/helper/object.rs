@@ -8,7 +8,7 @@ use crate::spec::helpers::{Arg, ArgKind, Detail, TypeFlags, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::Kind;
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::reject::{Checked, reject, unmodelled};
 
 /// How deep structs are looked into.
 const MAX_DEPTH: u32 = 64;
@@ -29,16 +29,10 @@ impl Verifier<'_> {
         let wanted = match (arg.kind, arg.detail) {
             (ArgKind::PtrToBtfIdSockCommon, _) => "sock_common",
             (ArgKind::PtrToBtfId, Detail::Struct(name)) => name,
-            _ => unsupported!(
-                "a typed kernel pointer (R{number}) as this argument is not supported by bpflab yet"
-            ),
+            _ => unmodelled!(TypedPointer),
         };
         let Some(btf) = &self.program.kernel_btf else {
-            reject!(
-                ENOTSUPP,
-                "a typed kernel pointer (R{number}) without the kernel's BTF is not supported by \
-                 bpflab yet"
-            );
+            unmodelled!(KernelBtf);
         };
         // A socket is released by whatever it begins with.
         let strict = released && call.id != id::sk_release;

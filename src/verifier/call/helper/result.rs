@@ -8,7 +8,8 @@ use crate::spec::helpers::{Detail, Effects, RetKind, TypeFlags, helper, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, RegState};
-use crate::verifier::reject::{Checked, reject, unsupported};
+use crate::verifier::missing::Feature;
+use crate::verifier::reject::{Checked, Reject, reject};
 use crate::verifier::scalar::Scalar;
 
 /// The lowest error that a helper returns (`MAX_ERRNO`).
@@ -41,13 +42,9 @@ impl Verifier<'_> {
             RetKind::PtrToMem => Kind::Mem {
                 size: call.allocated,
             },
-            RetKind::PtrToBtfId => Kind::BtfId {
+            RetKind::PtrToBtfId | RetKind::PtrToMemOrBtfId => Kind::BtfId {
                 id: self.result_type(call)?,
             },
-            RetKind::PtrToMemOrBtfId => unsupported!(
-                "the result of {} is not supported by bpflab yet",
-                Named(call.id)
-            ),
         };
         let mut result = RegState::pointer(kind, ret.flags);
         if self.finds_element(call)? {
@@ -115,16 +112,16 @@ impl Verifier<'_> {
 
     /// The type of the kernel object that the helper returns.
     fn result_type(&self, call: &Call) -> Checked<TypeId> {
+        if let Some(feature) = Feature::of_result(self.program, call.prototype.ret.kind) {
+            return Err(Reject::unmodelled(feature));
+        }
         let found = match (call.prototype.ret.detail, &self.program.kernel_btf) {
             (Detail::Struct(name), Some(btf)) => btf.find(name, BtfKind::Struct),
             _ => None,
         };
         match found {
             Some(found) => Ok(found.id()),
-            None => unsupported!(
-                "the result of {} without the kernel's BTF is not supported by bpflab yet",
-                Named(call.id)
-            ),
+            None => reject!(EFAULT, "the result of {} has no type", Named(call.id)),
         }
     }
 }

@@ -15,6 +15,8 @@ pub enum Category {
     Structure,
     /// What this type of program may not do.
     Policy,
+    /// The program is unjudged.
+    NotJudged,
     /// None of these.
     Other,
 }
@@ -30,6 +32,7 @@ impl Category {
             Self::CallType => "Call Type Safety",
             Self::Structure => "Program Structure",
             Self::Policy => "Policy",
+            Self::NotJudged => "Not Judged",
             Self::Other => "Verifier Error",
         }
     }

@@ -74,11 +74,4 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "a target within the function",
         help: "correct the offset; functions are left by `exit` and entered by `call`",
     }
-    "{what} is not supported by bpflab yet" => Other {
-        problem: "not judged: beyond what bpflab knows",
-        reason: "The program needs {what}, which this verifier does not know yet. That says nothing about the program.",
-        here: "{what} is needed here",
-        expected: "a program of plain data, maps, packets, helpers, subprograms and loops",
-        help: "ask the running kernel: `bpflab kernel load`",
-    }
 };

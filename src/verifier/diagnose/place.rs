@@ -1,11 +1,11 @@
-//! The place at which a program was refused.
+//! The place at which the verifier stopped.
 
 use serde::Serialize;
 
 use crate::program::Program;
 use crate::util::Pc;
 
-/// Where a program was refused. Its fields are keys of `--json`.
+/// Where the verifier stopped. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The instruction, in slots.

@@ -1,4 +1,5 @@
-//! The report on a rejected program: what was wrong, with the lines of C.
+//! The report on a program that is not verified: what is wrong or not modelled, with the
+//! lines of C.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,19 +8,20 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
-use super::refused::{Refused, RefusedLine};
+use super::diagnosis::{Diagnosis, Label, diagnose};
+use super::place::{Refused, RefusedLine};
+use super::unjudged;
 use crate::isa::Code;
 use crate::program::Program;
 use crate::util::Pc;
-use crate::verifier::Reject;
-use crate::verifier::diagnose::{Diagnosis, Label, diagnose};
+use crate::verifier::{Reject, Unverified};
 
 /// Instructions that are shown before and after one that has no line of C.
 const NEIGHBOURS: u32 = 2;
 
 /// The report. Its fields are the keys of `"report"` in `--json`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Rejection {
+pub struct Report {
     /// What it is about, as newer kernels call it: `Memory Safety`.
     pub category: &'static str,
     /// What is wrong, in a few words.
@@ -50,10 +52,10 @@ pub struct PlacedLabel {
     pub text: String,
 }
 
-impl Rejection {
-    /// The report on a program's reject.
+impl Report {
+    /// The report on why a program is not verified.
     #[must_use]
-    pub fn new(program: &Program, reject: &Reject) -> Self {
+    pub fn new(program: &Program, why: &Unverified) -> Self {
         let Diagnosis {
             category,
             problem,
@@ -62,14 +64,17 @@ impl Rejection {
             held,
             help,
             labels,
-        } = diagnose(program, reject);
+        } = match why {
+            Unverified::Rejected(reject) => diagnose(program, reject),
+            Unverified::Unjudged(unjudged) => unjudged::diagnose(unjudged),
+        };
         let code = Code::new(&program.insns);
         let labels = labels.into_iter().map(|Label { pc, text }| PlacedLabel {
             place: Refused::at(Some(pc), program),
             insn_text: code.insn(pc).map(|insn| insn.text(program).to_string()),
             text,
         });
-        let mut rejection = Self {
+        let mut report = Self {
             category: category.name(),
             problem,
             reason,
@@ -79,16 +84,19 @@ impl Rejection {
             labels: labels.collect(),
             rendered: String::new(),
         };
-        rejection.rendered = rejection.render(program, reject);
-        rejection
+        report.rendered = report.render(program, why.reject());
+        report
     }
 
-    fn render(&self, program: &Program, reject: &Reject) -> String {
+    fn render(&self, program: &Program, reject: Option<&Reject>) -> String {
         let title = format!("{}: {}", self.category, self.problem);
-        let mut group = Level::ERROR
-            .primary_title(title)
-            .id(format!("{:?}", reject.errno()))
-            .elements(snippets(&self.labels, program));
+        let title = match reject {
+            Some(reject) => Level::ERROR
+                .primary_title(title)
+                .id(format!("{:?}", reject.errno())),
+            None => Level::WARNING.primary_title(title),
+        };
+        let mut group = title.elements(snippets(&self.labels, program));
         let at = self.labels.first().and_then(|label| {
             let insn = label.place.insn?;
             let text = label.insn_text.as_deref().unwrap_or("no instruction");
@@ -113,7 +121,7 @@ impl Rejection {
     }
 }
 
-impl fmt::Display for Rejection {
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.rendered)
     }

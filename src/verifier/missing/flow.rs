@@ -1,0 +1,365 @@
+//! What each register may hold before each instruction, as far as it matters to what is
+//! not modelled: a typed kernel pointer, the buffer of an iterator, a map, the value of a
+//! map with kernel pointers.
+//!
+//! A forward analysis over all paths, whether the verifier would explore them or not. It
+//! never says less than what the exploration meets. All bytes of all stacks are one: a
+//! load that is not through one of these pointers may yield whatever was stored anywhere.
+
+use bitflags::bitflags;
+
+use crate::btf::SpecialField;
+use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Pseudo, Reg, Size};
+use crate::program::{MapDef, Program};
+use crate::spec::MapType;
+use crate::spec::context::{self, Mode, Yield};
+use crate::spec::helpers::{ArgKind, Caller, Prototype, RetKind, helper, id};
+use crate::util::{HelperId, MapId, Pc};
+use crate::verifier::attach_target::AttachTarget;
+use crate::verifier::context_argument::{self, Argument};
+use crate::verifier::maps::Maps;
+use crate::verifier::reg::MapRef;
+
+bitflags! {
+    /// What a register may hold.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct Holds: u8 {
+        /// The program's context.
+        const CONTEXT = 1;
+        /// A typed kernel pointer (`PTR_TO_BTF_ID`).
+        const TYPED = 1 << 1;
+        /// A map (`CONST_PTR_TO_MAP`).
+        const MAP = 1 << 2;
+        /// The value of a map that has kernel pointers.
+        const KPTR_VALUE = 1 << 3;
+        /// One of these with something added to it.
+        const MOVED = 1 << 4;
+        /// The buffer of an iterator (`PTR_TO_BUF`).
+        const BUFFER = 1 << 5;
+    }
+}
+
+/// What the registers may hold before an instruction.
+type Registers = [Holds; Reg::COUNT];
+
+/// The analysis of a program.
+pub(super) struct Flow<'p> {
+    program: &'p Program,
+    caller: &'p Caller<'p>,
+    code: Code,
+    target: Option<AttachTarget<'p>>,
+    /// Kernel pointers in the values of any map.
+    kptrs: Vec<SpecialField>,
+    has_inner_maps: bool,
+    before: Vec<Registers>,
+    seen: Vec<bool>,
+    /// What was stored to memory.
+    stored: Holds,
+    /// What functions may return.
+    returned: Holds,
+    /// What functions that are called back may get.
+    callback: Holds,
+}
+
+impl<'p> Flow<'p> {
+    pub(super) fn new(program: &'p Program, caller: &'p Caller<'p>) -> Self {
+        let code = Code::new(&program.insns);
+        let maps = Maps::new(program);
+        let numbers = (0u32..).take(program.maps.len()).map(MapId);
+        let both = numbers.flat_map(|id| [false, true].map(|inner| MapRef { id, inner }));
+        let kptrs = both.flat_map(|map| maps.fields(map).to_vec());
+        let kptrs = kptrs.filter(|field| field.kind.is_pointer()).collect();
+        let is_outer =
+            |map: &MapDef| matches!(map.map_type, MapType::ArrayOfMaps | MapType::HashOfMaps);
+        let mut flow = Self {
+            program,
+            caller,
+            target: AttachTarget::resolve(program).ok().flatten(),
+            kptrs,
+            has_inner_maps: program.maps.iter().any(is_outer),
+            before: vec![Registers::default(); code.len()],
+            seen: vec![false; code.len()],
+            code,
+            stored: Holds::empty(),
+            returned: Holds::empty(),
+            callback: Holds::empty(),
+        };
+        flow.solve();
+        flow
+    }
+
+    /// The instructions, reachable or not.
+    pub(super) fn insns(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
+        let insns = self.code.iter();
+        insns.filter_map(|(pc, insn)| Some((pc, insn.ok()?)))
+    }
+
+    /// What a register may hold before an instruction.
+    pub(super) fn holds(&self, pc: Pc, reg: Reg) -> Holds {
+        let before = self.before.get(pc.index());
+        before.map_or(Holds::empty(), |before| before[reg.index()])
+    }
+
+    /// Whether an access of so many bytes at this offset may touch a kernel pointer in
+    /// the value of a map.
+    pub(super) fn is_kptr(&self, (off, size): (i64, u64), held: Holds) -> bool {
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        let touches = |field: &SpecialField| {
+            let (start, end) = (
+                i64::from(field.off),
+                i64::from(field.off) + i64::from(field.size),
+            );
+            off < end && start < off.saturating_add(size)
+        };
+        held.contains(Holds::MOVED) || self.kptrs.iter().any(touches)
+    }
+
+    /// Until nothing changes: what is stored, returned and passed to callbacks is known
+    /// once all instructions were seen.
+    fn solve(&mut self) {
+        let mut first = Registers::default();
+        first[Reg::R1.index()] = Holds::CONTEXT;
+        loop {
+            let summary = (self.stored, self.returned, self.callback);
+            let mut pending = Vec::new();
+            self.enter(Pc(0), &first, &mut pending);
+            let mut called_back = Registers::default();
+            for reg in Reg::ARGUMENTS {
+                called_back[reg.index()] = self.callback;
+            }
+            let functions: Vec<_> = self
+                .insns()
+                .filter_map(|(pc, insn)| {
+                    let Insn::LoadPseudo {
+                        source: Pseudo::Func { rel },
+                        ..
+                    } = insn
+                    else {
+                        return None;
+                    };
+                    target(pc, rel)
+                })
+                .collect();
+            for start in functions {
+                self.enter(start, &called_back, &mut pending);
+            }
+            // All again: what they yield may depend on what was stored since.
+            let seen = (0u32..).zip(&self.seen).filter(|(_, seen)| **seen);
+            pending.extend(seen.map(|(pc, _)| Pc(pc)));
+            while let Some(pc) = pending.pop() {
+                self.step(pc, &mut pending);
+            }
+            if summary == (self.stored, self.returned, self.callback) {
+                return;
+            }
+        }
+    }
+
+    /// A path comes to an instruction with these registers.
+    fn enter(&mut self, pc: Pc, registers: &Registers, pending: &mut Vec<Pc>) {
+        let at = pc.index();
+        let (Some(before), Some(seen)) = (self.before.get_mut(at), self.seen.get_mut(at)) else {
+            return;
+        };
+        let mut changed = !*seen;
+        *seen = true;
+        for (known, new) in before.iter_mut().zip(registers) {
+            changed |= !known.contains(*new);
+            *known |= *new;
+        }
+        if changed {
+            pending.push(pc);
+        }
+    }
+
+    fn step(&mut self, pc: Pc, pending: &mut Vec<Pc>) {
+        let Some(insn) = self.code.insn(pc) else {
+            return;
+        };
+        let mut after = self.before.get(pc.index()).copied().unwrap_or_default();
+        if let Some(function) = insn
+            .subprogram_target(pc)
+            .and_then(|at| u32::try_from(at).ok())
+        {
+            let mut entry = Registers::default();
+            for reg in Reg::ARGUMENTS {
+                entry[reg.index()] = after[reg.index()];
+            }
+            self.enter(Pc(function), &entry, pending);
+        }
+        self.transfer(&insn, &mut after);
+        let next = insn.falls_through().then(|| self.code.next(pc));
+        let jump = insn.jump_target(pc);
+        let jump = jump.and_then(|to| u32::try_from(to).ok()).map(Pc);
+        for to in next.into_iter().chain(jump) {
+            self.enter(to, &after, pending);
+        }
+    }
+
+    /// What the registers may hold behind an instruction.
+    fn transfer(&mut self, insn: &Insn, regs: &mut Registers) {
+        let of = |regs: &Registers, src: Operand| {
+            src.reg().map_or(Holds::empty(), |reg| regs[reg.index()])
+        };
+        match *insn {
+            Insn::Alu {
+                op: AluOp::Mov,
+                dst,
+                src,
+                ..
+            } => regs[dst.index()] = of(regs, src),
+            Insn::Alu {
+                op: AluOp::Add | AluOp::Sub,
+                dst,
+                src,
+                ..
+            } => {
+                let sum = regs[dst.index()] | of(regs, src);
+                let moves = sum.intersects(Holds::KPTR_VALUE | Holds::CONTEXT);
+                regs[dst.index()] = if moves { sum | Holds::MOVED } else { sum };
+            }
+            Insn::LoadPseudo { dst, source } => regs[dst.index()] = self.named(source),
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+            } => {
+                regs[dst.index()] = self.loaded(regs[base.index()], off, size);
+            }
+            Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => {
+                regs[dst.index()] = self.loaded(regs[base.index()], off, size);
+            }
+            Insn::Store { src, .. } => self.stored |= of(regs, src),
+            Insn::StoreRelease { src, .. } => self.stored |= regs[src.index()],
+            Insn::Call(callee) => {
+                let result = self.called(callee, regs);
+                for reg in Reg::ARGUMENTS {
+                    regs[reg.index()] = Holds::empty();
+                }
+                regs[Reg::R0.index()] = result;
+            }
+            Insn::Exit => self.returned |= regs[Reg::R0.index()],
+            _ => {
+                for reg in insn.writes().iter() {
+                    regs[reg.index()] = Holds::empty();
+                }
+            }
+        }
+    }
+
+    /// What a 64-bit immediate is.
+    fn named(&self, source: Pseudo) -> Holds {
+        match source {
+            Pseudo::MapIdx { .. } => Holds::MAP,
+            Pseudo::MapIdxValue { off: 0, .. } => self.value(),
+            Pseudo::MapIdxValue { .. } => match self.value() {
+                value if value.is_empty() => value,
+                value => value | Holds::MOVED,
+            },
+            Pseudo::BtfId { .. } => Holds::TYPED,
+            _ => Holds::empty(),
+        }
+    }
+
+    /// The value of a map.
+    fn value(&self) -> Holds {
+        if self.kptrs.is_empty() {
+            Holds::empty()
+        } else {
+            Holds::KPTR_VALUE
+        }
+    }
+
+    fn loaded(&self, base: Holds, off: i16, size: Size) -> Holds {
+        if size.bytes() != 8 {
+            return Holds::empty();
+        }
+        let mut loaded = Holds::empty();
+        if base.contains(Holds::CONTEXT) {
+            loaded |= self.field(base, off);
+        }
+        if base.intersects(Holds::TYPED | Holds::MAP) {
+            loaded |= Holds::TYPED;
+        }
+        let field = (i64::from(off), 8);
+        if base.contains(Holds::KPTR_VALUE) && self.is_kptr(field, base) {
+            loaded |= Holds::TYPED;
+        }
+        if base.is_empty() {
+            loaded |= self.stored;
+        }
+        loaded
+    }
+
+    /// What 8 bytes of the context hold.
+    fn field(&self, base: Holds, off: i16) -> Holds {
+        let any = Holds::TYPED | Holds::BUFFER;
+        if base.contains(Holds::MOVED) {
+            return any;
+        }
+        let program = self.program;
+        let Ok(off) = u32::try_from(off) else {
+            return Holds::empty();
+        };
+        let (ty, attach) = (program.prog_type, self.caller.attach_type);
+        match context::check(ty, attach, program.arch, off, 8, Mode::Read) {
+            Some(Yield::Kernel(_)) => Holds::TYPED,
+            Some(Yield::Argument(_)) => match &self.target {
+                Some(target) => match context_argument::at(target, program, off, 8) {
+                    Ok(Argument::Object { .. }) => Holds::TYPED,
+                    Ok(Argument::Buffer(_)) => Holds::BUFFER,
+                    _ => Holds::empty(),
+                },
+                None => any,
+            },
+            _ => Holds::empty(),
+        }
+    }
+
+    /// What a call returns.
+    fn called(&mut self, callee: CallTarget, regs: &Registers) -> Holds {
+        let passed = Reg::ARGUMENTS.into_iter().map(|reg| regs[reg.index()]);
+        let passed = passed.fold(Holds::empty(), |all, one| all | one);
+        match callee {
+            CallTarget::Kfunc { .. } => {
+                self.callback |= passed | Holds::TYPED | Holds::MAP | self.value();
+                Holds::TYPED | self.value()
+            }
+            CallTarget::Helper(id) => {
+                let prototype = helper(id).and_then(|helper| helper.prototype(self.caller));
+                prototype.map_or(Holds::empty(), |prototype| {
+                    self.helper(id, prototype, passed)
+                })
+            }
+            CallTarget::Subprogram { .. } => self.returned,
+        }
+    }
+
+    fn helper(&mut self, id: HelperId, prototype: &Prototype, passed: Holds) -> Holds {
+        let takes = |kind| prototype.args.iter().any(|arg| arg.kind == kind);
+        if takes(ArgKind::PtrToFunc) {
+            self.callback |= passed | Holds::MAP | self.value();
+            if id == id::find_vma {
+                self.callback |= Holds::TYPED;
+            }
+        }
+        match prototype.ret.kind {
+            RetKind::PtrToMapValue if self.has_inner_maps => Holds::MAP | self.value(),
+            RetKind::PtrToMapValue => self.value(),
+            RetKind::PtrToBtfId | RetKind::PtrToMemOrBtfId => Holds::TYPED,
+            _ => Holds::empty(),
+        }
+    }
+}
+
+/// The instruction that a relative address names.
+fn target(pc: Pc, rel: i32) -> Option<Pc> {
+    let at = i64::from(pc.0) + 1 + i64::from(rel);
+    u32::try_from(at).ok().map(Pc)
+}

@@ -1,0 +1,174 @@
+//! What this verifier does not model. A program that uses it is neither accepted nor
+//! rejected: it is unjudged.
+//!
+//! The exploration stops where it comes to such a use; [`scan`] finds every use in the
+//! program. What a program, an instruction, an argument or a result needs is said once,
+//! by the functions of [`Feature`], which both ask. Uses that depend on what a register
+//! holds are found by `flow`, which says what a register may hold.
+
+mod flow;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::isa::{CallTarget, Code, Insn, Pseudo};
+use crate::program::Program;
+use crate::spec::helpers::{ArgKind, RetKind, helper};
+use crate::spec::{MapType, ProgType};
+use crate::util::Pc;
+pub(super) use scan::scan;
+
+/// Declares [`Feature`]: the variants, their keys in `--json`, and their names.
+macro_rules! features {
+    ($($variant:ident $key:literal $name:literal $doc:literal,)+) => {
+        /// A feature of BPF programs that this verifier does not model.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Feature {
+            $(#[doc = $doc] $variant,)+
+        }
+
+        impl Feature {
+            /// Every feature.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The key: `kfunc`, `typed_pointer`.
+            #[must_use]
+            pub const fn key(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $key,)+
+                }
+            }
+
+            /// The name in a sentence: `kfunc`, `typed kernel pointer`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+features! {
+    StructOps "struct_ops" "struct_ops program" "A program of type `struct_ops`.",
+    Extension "extension" "extension program" "A program of type `ext`.",
+    KernelBtf "kernel_btf" "type of the kernel without the kernel's BTF"
+        "A type of the kernel, where the kernel's BTF was not given.",
+    Kfunc "kfunc" "kfunc" "A call of a kfunc.",
+    Ksym "ksym" "address of a kernel symbol" "The address of a kernel variable or function.",
+    Arena "arena" "pointer into an arena" "A pointer into an arena (`PTR_TO_ARENA`).",
+    Dynptr "dynptr" "dynptr" "A dynptr as an argument (`ARG_PTR_TO_DYNPTR`).",
+    Kptr "kptr" "kernel pointer in a map value" "A kernel pointer in a map value (`__kptr`).",
+    TypedPointer "typed_pointer" "typed kernel pointer"
+        "A use of a typed kernel pointer (`PTR_TO_BTF_ID`).",
+    IteratorBuffer "iterator_buffer" "buffer of an iterator as memory of"
+        "The buffer of an iterator (`PTR_TO_BUF`) as memory of a helper.",
+    MapField "map_field" "field of a map" "A load from `struct bpf_map` through a map pointer.",
+}
+
+impl Feature {
+    /// What a program's type needs.
+    pub(super) fn of_type(prog_type: ProgType) -> Option<Self> {
+        match prog_type {
+            ProgType::StructOps => Some(Self::StructOps),
+            ProgType::Ext => Some(Self::Extension),
+            _ => None,
+        }
+    }
+
+    /// What an instruction needs, whatever its registers hold.
+    pub(super) fn of_insn(program: &Program, insn: &Insn) -> Option<Self> {
+        let is_arena = |index: usize| {
+            let map = program.maps.get(index);
+            map.is_some_and(|map| map.map_type == MapType::Arena)
+        };
+        match *insn {
+            Insn::Call(CallTarget::Kfunc { .. }) => Some(Self::Kfunc),
+            Insn::AddrSpaceCast { .. } => {
+                let has_arena = (0..program.maps.len()).any(is_arena);
+                has_arena.then_some(Self::Arena)
+            }
+            Insn::LoadPseudo { source, .. } => match source {
+                Pseudo::BtfId { .. } => Some(Self::Ksym),
+                Pseudo::MapIdxValue { index, .. } => {
+                    is_arena(index as usize).then_some(Self::Arena)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What an argument of a helper needs, whatever is passed.
+    pub(super) const fn of_argument(kind: ArgKind) -> Option<Self> {
+        match kind {
+            ArgKind::PtrToDynptr => Some(Self::Dynptr),
+            ArgKind::KptrXchgDest => Some(Self::Kptr),
+            _ => None,
+        }
+    }
+
+    /// What the result of a helper needs.
+    pub(super) fn of_result(program: &Program, kind: RetKind) -> Option<Self> {
+        match kind {
+            RetKind::PtrToMemOrBtfId => Some(Self::TypedPointer),
+            RetKind::PtrToBtfId if program.kernel_btf.is_none() => Some(Self::KernelBtf),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A use of a feature that is not modelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The feature.
+    pub feature: Feature,
+    /// The name of what is used: the kfunc, the helper, the symbol.
+    pub name: Option<String>,
+    /// The instruction that uses it; `None` if the program as a whole does.
+    pub pc: Option<Pc>,
+}
+
+impl Missing {
+    /// A use of a feature by an instruction of a program, or by the program as a whole.
+    pub(super) fn new(program: &Program, feature: Feature, pc: Option<Pc>) -> Self {
+        let insn = pc.and_then(|pc| Code::new(&program.insns).insn(pc));
+        let symbol = |id| Some(program.kernel_btf.as_ref()?.get(id)?.name().to_owned());
+        let name = match insn {
+            Some(Insn::Call(CallTarget::Kfunc { id, fd_index: 0 })) => symbol(id),
+            Some(Insn::Call(CallTarget::Helper(id))) => {
+                helper(id).map(|helper| format!("bpf_{}", helper.name))
+            }
+            Some(Insn::LoadPseudo {
+                source: Pseudo::BtfId { id, btf_fd: 0 },
+                ..
+            }) => symbol(id),
+            _ => None,
+        };
+        Self { feature, name, pc }
+    }
+}
+
+/// `kfunc bpf_rbtree_add (insn 12)`.
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.feature)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        match self.pc {
+            Some(pc) => write!(f, " (insn {pc})"),
+            None => Ok(()),
+        }
+    }
+}

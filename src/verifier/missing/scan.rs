@@ -1,0 +1,147 @@
+//! Every use in a program of what is not modelled, whether a path executes it or not.
+
+use super::flow::{Flow, Holds};
+use super::{Feature, Missing};
+use crate::btf::{Btf, Kind};
+use crate::isa::{CallTarget, Insn, Reg};
+use crate::program::Program;
+use crate::spec::helpers::{Arg, ArgKind, Caller, Detail, helper};
+use crate::util::{Pc, TypeId};
+use crate::verifier::attach_target::needs_kernel_btf;
+use crate::verifier::call::signature::is_dynptr;
+
+/// Finds every use.
+pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<Missing> {
+    let mut scan = Scan {
+        program,
+        caller,
+        flow: Flow::new(program, caller),
+        found: Vec::new(),
+    };
+    if let Some(feature) = Feature::of_type(program.prog_type) {
+        scan.add(feature, None);
+    }
+    if needs_kernel_btf(program) {
+        scan.add(Feature::KernelBtf, None);
+    }
+    for function in scan.takers_of_dynptrs() {
+        scan.add(Feature::Dynptr, Some(function));
+    }
+    let insns: Vec<_> = scan.flow.insns().collect();
+    for (pc, insn) in insns {
+        scan.insn(pc, &insn);
+    }
+    scan.found
+}
+
+struct Scan<'p> {
+    program: &'p Program,
+    caller: &'p Caller<'p>,
+    flow: Flow<'p>,
+    found: Vec<Missing>,
+}
+
+impl Scan<'_> {
+    fn add(&mut self, feature: Feature, pc: Option<Pc>) {
+        let missing = Missing::new(self.program, feature, pc);
+        if !self.found.contains(&missing) {
+            self.found.push(missing);
+        }
+    }
+
+    /// Global functions with a dynptr among their parameters, by their first instruction.
+    fn takers_of_dynptrs(&self) -> Vec<Pc> {
+        let takes = |function: &&crate::program::Subprogram| {
+            let btf = self.program.btf.as_ref().zip(function.type_id);
+            btf.is_some_and(|(btf, id)| {
+                let prototype = btf.get(id).and_then(|ty| ty.target());
+                let mut params = prototype
+                    .into_iter()
+                    .flat_map(|prototype| prototype.params());
+                function.global && params.any(|param| points_to_dynptr(btf, param.ty))
+            })
+        };
+        let functions = self.program.subprograms.iter();
+        functions
+            .filter(takes)
+            .map(|function| function.start)
+            .collect()
+    }
+
+    fn insn(&mut self, pc: Pc, insn: &Insn) {
+        if let Some(feature) = Feature::of_insn(self.program, insn) {
+            self.add(feature, Some(pc));
+        }
+        if let Insn::Call(CallTarget::Helper(id)) = insn {
+            let prototype = helper(*id).and_then(|helper| helper.prototype(self.caller));
+            if let Some(prototype) = prototype {
+                for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(prototype.args) {
+                    let held = self.flow.holds(pc, reg);
+                    let needs = Feature::of_argument(arg.kind).or_else(|| passed(*arg, held));
+                    if let Some(feature) = needs {
+                        self.add(feature, Some(pc));
+                    }
+                }
+                if let Some(feature) = Feature::of_result(self.program, prototype.ret.kind) {
+                    self.add(feature, Some(pc));
+                }
+            }
+        }
+        if let Some(target) = insn.subprogram_target(pc) {
+            self.subprogram_call(pc, target);
+        }
+        if let Some((base, off, size)) = insn.memory() {
+            let held = self.flow.holds(pc, base);
+            let field = (i64::from(off), u64::from(size.bytes()));
+            if held.contains(Holds::TYPED) {
+                self.add(Feature::TypedPointer, Some(pc));
+            }
+            if held.contains(Holds::MAP) {
+                self.add(Feature::MapField, Some(pc));
+            }
+            if held.contains(Holds::KPTR_VALUE) && self.flow.is_kptr(field, held) {
+                self.add(Feature::Kptr, Some(pc));
+            }
+        }
+    }
+
+    /// Arguments of functions: dynptrs, and kernel objects for global functions.
+    fn subprogram_call(&mut self, pc: Pc, target: i64) {
+        let functions = self.program.subprograms.iter();
+        let mut at = functions.filter(|function| i64::from(function.start.0) == target);
+        if !at.next().is_some_and(|function| function.global) {
+            return;
+        }
+        let takers = self.takers_of_dynptrs();
+        if takers.iter().any(|start| i64::from(start.0) == target) {
+            self.add(Feature::Dynptr, Some(pc));
+        }
+        let typed = |reg| self.flow.holds(pc, reg).contains(Holds::TYPED);
+        if Reg::ARGUMENTS.into_iter().any(typed) {
+            self.add(Feature::TypedPointer, Some(pc));
+        }
+    }
+}
+
+/// What passing such a value as an argument of a helper needs.
+fn passed(arg: Arg, held: Holds) -> Option<Feature> {
+    let takes_object = match (arg.kind, arg.detail) {
+        (ArgKind::Anything | ArgKind::PtrToBtfIdSockCommon, _)
+        | (ArgKind::PtrToBtfId, Detail::Struct(_)) => true,
+        (kind, _) => kind.is_size(),
+    };
+    if held.contains(Holds::TYPED) && !takes_object {
+        return Some(Feature::TypedPointer);
+    }
+    let is_memory = matches!(
+        arg.kind,
+        ArgKind::PtrToMem | ArgKind::PtrToMapKey | ArgKind::PtrToMapValue
+    );
+    (held.contains(Holds::BUFFER) && is_memory).then_some(Feature::IteratorBuffer)
+}
+
+fn points_to_dynptr(btf: &Btf, id: TypeId) -> bool {
+    let pointer = btf.resolve(id).ok().filter(|ty| ty.kind() == Kind::Ptr);
+    let target = pointer.and_then(|pointer| btf.resolve(pointer.target_id()?).ok());
+    target.is_some_and(is_dynptr)
+}

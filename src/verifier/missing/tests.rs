@@ -1,0 +1,139 @@
+//! The list of what is not modelled is whole: where the exploration stops is in it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Feature, Missing, scan};
+use crate::isa::assemble;
+use crate::object::cases::Cases;
+use crate::object::{Object, Target};
+use crate::program::Program;
+use crate::spec::ProgType;
+use crate::verifier::{Options, Unverified, caller_of, verify};
+
+/// What stopped a program's exploration, if anything not modelled did.
+fn stopped(program: &Arc<Program>) -> Option<Missing> {
+    match verify(program, &Options::default()).outcome {
+        Err(Unverified::Unjudged(unjudged)) => Some(unjudged.stopped().clone()),
+        _ => None,
+    }
+}
+
+/// Whether [`scan`] finds what stops the exploration; what it finds otherwise.
+fn is_in_list(program: &Arc<Program>, stopped: &Missing) -> Result<(), Vec<Missing>> {
+    let found = scan(program, &caller_of(program));
+    if found.contains(stopped) {
+        return Ok(());
+    }
+    Err(found)
+}
+
+#[test]
+fn what_stops_the_exploration_is_in_the_list() {
+    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
+    let shared =
+        shared.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")));
+    let path = shared.join("corpus/selftests.jsonl.xz");
+    if !path.exists() {
+        eprintln!("skipped: no corpus at {}", path.display());
+        return;
+    }
+    let mut cases = Cases::open(&path).unwrap();
+    let kernel = path.with_file_name("vmlinux-6.18.44.btf.xz");
+    if let Ok(Target::Kernel(btf)) = Target::file(kernel) {
+        cases.set_kernel(btf);
+    }
+    let (mut features, mut wrong) = (BTreeMap::<&str, usize>::new(), Vec::new());
+    while let Some(case) = cases.next() {
+        let case = case.unwrap();
+        let program = Arc::new(cases.program(&case).unwrap());
+        let Some(stopped) = stopped(&program) else {
+            continue;
+        };
+        *features.entry(stopped.feature.key()).or_default() += 1;
+        if let Err(found) = is_in_list(&program, &stopped) {
+            wrong.push(format!("{}: {stopped} is not in {found:?}", case.id));
+        }
+    }
+    eprintln!("{features:?}");
+    assert_eq!(wrong, [""; 0]);
+    assert!(features.len() >= 7, "{features:?}");
+}
+
+#[test]
+fn so_it_is_in_our_objects() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects");
+    let (mut unjudged, mut wrong) = (0, Vec::new());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(object) = Object::open(&path) else {
+            continue;
+        };
+        for program in object.programs().filter_map(Result::ok) {
+            let program = Arc::new(program);
+            let Some(stopped) = stopped(&program) else {
+                continue;
+            };
+            unjudged += 1;
+            if let Err(found) = is_in_list(&program, &stopped) {
+                let name = &program.name;
+                wrong.push(format!("{}/{name}: {stopped} is not in {found:?}", path.display()));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+    assert!(unjudged >= 20, "{unjudged}");
+}
+
+/// The uses of a program, as text.
+fn uses(prog_type: ProgType, text: &str) -> Vec<String> {
+    let program = Arc::new(Program::new("p", prog_type, assemble(text).unwrap()));
+    match verify(&program, &Options::default()).outcome {
+        Err(Unverified::Unjudged(unjudged)) => {
+            let missing = unjudged.missing().iter();
+            missing.map(ToString::to_string).collect()
+        }
+        other => panic!("{:?}", other.map(|_| "accepted")),
+    }
+}
+
+#[test]
+fn all_uses_are_found_behind_the_first() {
+    // The exploration stops at the first one.
+    let text = "r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\n\
+                r1 = r10\nr1 += -16\nr2 = 0\ncall 200\nr0 = 0\nexit";
+    let found = uses(ProgType::Xdp, text);
+    assert_eq!(
+        found,
+        [
+            "dynptr bpf_ringbuf_submit_dynptr (insn 3)",
+            "dynptr bpf_ringbuf_discard_dynptr (insn 8)"
+        ]
+    );
+    let found = uses(ProgType::Ext, "r0 = 0\nexit");
+    assert_eq!(found, ["extension program"]);
+}
+
+#[test]
+fn a_reject_that_comes_first_is_a_reject() {
+    let reject = |text: &str| {
+        let program = Arc::new(Program::new("p", ProgType::Xdp, assemble(text).unwrap()));
+        verify(&program, &Options::default()).verdict
+    };
+    // The kernel, too, sees the register before it comes to the dynptr.
+    let before = reject("r0 = r5\nr1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\nexit");
+    assert_eq!((before.errno.map(|errno| errno.0), &before.message[..]), (Some(13), "R5 !read_ok"));
+    // What is behind it nobody knows.
+    let behind = reject("r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = r5\nexit");
+    assert!(behind.is_unjudged());
+    assert_eq!(behind.errno, None);
+}
+
+#[test]
+fn keys_differ() {
+    let mut keys: Vec<_> = Feature::ALL.iter().map(|feature| feature.key()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), Feature::ALL.len());
+}
