@@ -237,7 +237,7 @@ fn the_plugin_runs_on_the_fast_engines_what_the_verifier_accepts() {
     assert_eq!((stdout(&output), output.status.code()), ("", Some(3)));
     let told = stderr(&output);
     assert!(
-        told.contains("skipped on engine interp: the verifier refuses"),
+        told.contains("skipped on engine interp: the program is rejected"),
         "{told}"
     );
     assert!(
@@ -255,19 +255,34 @@ fn the_plugin_runs_on_the_fast_engines_what_the_verifier_accepts() {
 }
 
 #[test]
-fn a_program_that_linux_refuses_runs_with_a_warning() {
-    let object = "tests/objects/past_the_end.bpf.o";
-    let output = run(["run", object], "");
-    let told = stderr(&output);
-    assert!(
-        told.contains("warning: program '") && told.contains("is refused by Linux: "),
-        "{told}"
+fn unverified_programs_run_only_if_asked_for() {
+    let rejected = (
+        "tests/objects/past_the_end.bpf.o",
+        "on_write",
+        "is rejected",
     );
-    let output = run(["run", object, "--engine", "checked"], "");
+    let unjudged = ("tests/objects/dynptrs.bpf.o", "note", "is not judged");
+    for (object, program, what) in [rejected, unjudged] {
+        for verb in ["run", "bench"] {
+            let output = run([verb, object, program, "--btf", "own"], "");
+            let told = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{verb} {object}: {told}");
+            assert_eq!(stdout(&output), "", "{verb} {object}");
+            let error = format!("error: program '{program}' {what}: ");
+            assert!(told.contains(&error) && told.contains("= at: "), "{told}");
+            assert!(told.contains("--unverified runs"), "{told}");
+        }
+        let asked = ["run", object, program, "--btf", "own", "--unverified"];
+        let output = run(asked, "");
+        let told = stderr(&output);
+        let warning = format!("warning: program '{program}' {what}");
+        assert!(told.contains(&warning), "{told}");
+    }
+    let output = run(["run", "--cases", "tests/cli/cases.jsonl"], "");
     assert!(
-        !stderr(&output).contains("refused by Linux"),
+        stdout(&output).contains("BROKEN  wild: program 'wild' is rejected: "),
         "{}",
-        stderr(&output)
+        stdout(&output)
     );
 }
 

@@ -15,7 +15,7 @@ mod here;
 
 fn vm() -> Vm {
     let object = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/dynptrs.bpf.o");
-    Vm::new(Object::open(object).unwrap()).unwrap()
+    Vm::unverified(Object::open(object).unwrap()).unwrap()
 }
 
 fn traced(vm: &mut Vm, program: &str, args: [u64; 2]) -> Outcome {

@@ -271,7 +271,7 @@ fn an_arena_is_used_as_in_the_kernel() {
     let loaded = LoadedMaps::create(object.maps(), object.btf()).unwrap();
     let bss = |map: &MapDef| map.name.ends_with(".bss");
     let bss = MapId::from_index(object.maps().iter().position(bss).unwrap());
-    let mut vm = Vm::new(object.clone()).unwrap();
+    let mut vm = Vm::unverified(object.clone()).unwrap();
     let programs: Vec<_> = ["push", "walk", "pop"]
         .iter()
         .map(|name| {

@@ -114,7 +114,7 @@ impl Test {
     }
 
     fn of(object: Object) -> Self {
-        let vm = Vm::new(object.clone()).unwrap();
+        let vm = Vm::unverified(object.clone()).unwrap();
         Self { vm, object }
     }
 
@@ -204,7 +204,7 @@ fn variables_are_the_worlds() {
     vm.set_kernel_btf(kernel());
     let init = vm.world().variable_of("init_task", "task_struct").unwrap();
     let object = with_variables(Target::Kernel(kernel()));
-    vm.load(object.clone()).unwrap();
+    vm.load_unverified(object.clone()).unwrap();
     let mut test = Test { vm, object };
     test.run("read_variables", 0);
     assert_eq!(test.number("init_task_address"), init.address());

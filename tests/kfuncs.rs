@@ -63,7 +63,7 @@ fn event(prog_type: ProgType) -> Event {
 fn programs_return_what_they_should() {
     for (object, prog_type, programs) in RETURNED {
         for (name, expected) in *programs {
-            let mut vm = Vm::new(own(object)).unwrap();
+            let mut vm = Vm::unverified(own(object)).unwrap();
             let outcome = vm.run(name, &event(*prog_type)).unwrap();
             let returned = outcome.returned(name).map(u32::cast_signed);
             assert_eq!(returned, Some(*expected), "{name}");
@@ -216,7 +216,7 @@ fn mocks_go_first_and_stand_for_functions_of_modules() {
     let unknown = vm.mock_kfunc("bpf_strnlen_of_another", |_| Ok(0));
     assert!(matches!(unknown, Err(Error::NoKfunc(_))));
 
-    let mut vm = Vm::new(own("kfuncs")).unwrap();
+    let mut vm = Vm::unverified(own("kfuncs")).unwrap();
     let mut left = 3u32;
     vm.mock_kfunc("bpf_iter_num_next", move |_| {
         left = left.saturating_sub(1);

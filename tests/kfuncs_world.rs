@@ -11,7 +11,7 @@ use bpflab::{Object, Result, Vm};
 fn machine() -> Vm {
     let mut object = Object::open("tests/objects/kernel_objects.bpf.o").unwrap();
     object.set_target(Target::Own);
-    Vm::new(object).unwrap()
+    Vm::unverified(object).unwrap()
 }
 
 /// What a program returns, which leaves nothing behind.

@@ -17,9 +17,9 @@ fn object(name: &str) -> Object {
     object
 }
 
-/// A machine with it, whatever the verifier thinks of programs that it can't judge yet.
+/// A machine with it, also where the verifier does not judge the programs.
 fn vm(name: &str) -> Vm {
-    Vm::new(object(name)).expect("it can be loaded")
+    Vm::unverified(object(name)).expect("it can be loaded")
 }
 
 /// Runs a test on each engine.

@@ -401,7 +401,7 @@ fn workqueues() -> Vm {
         env!("CARGO_MANIFEST_DIR"),
         "/tests/objects/workqueues.bpf.o"
     );
-    Vm::new(Object::open(object).unwrap()).unwrap()
+    Vm::unverified(Object::open(object).unwrap()).unwrap()
 }
 
 fn job(vm: &Vm, key: u32) -> Job {

@@ -112,7 +112,10 @@ fn run_wrapped(program: Program, memory: &[u8], engine: EngineKind) -> Result<u6
     if found != engine {
         let verdict = vm.verification(handle).map(|found| &found.verdict);
         let why = match verdict.filter(|verdict| !verdict.is_accepted()) {
-            Some(verdict) => format!("the verifier refuses the program: {}", verdict.message),
+            Some(verdict) if verdict.is_unjudged() => {
+                format!("the program is not judged: {}", verdict.message)
+            }
+            Some(verdict) => format!("the program is rejected: {}", verdict.message),
             None => "the program can't run on it here".to_owned(),
         };
         return Err(Failure::with(

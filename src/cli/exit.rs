@@ -69,7 +69,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match error {
             Error::Object(error) => return error.into(),
-            Error::Fault(_) => Exit::No,
+            Error::Fault(_) | Error::Unverified(_) => Exit::No,
             // Another kernel, or a file that describes it, would know the event.
             Error::Event(EventError::NoLayout { .. }) => Exit::Unavailable,
             _ => Exit::Bad,

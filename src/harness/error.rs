@@ -3,10 +3,10 @@
 use thiserror::Error;
 
 use super::engine_kind::EngineKind;
+use super::unverified::{UnverifiedProgram, told};
 use crate::btf::SetError;
 use crate::object::ObjectError;
 use crate::util::Errno;
-use crate::verifier::Reject;
 use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
@@ -72,18 +72,13 @@ pub enum Error {
     /// A callback that can't be called later, or too many of them.
     #[error("calling back later: {0}")]
     Deferred(String),
-    /// A program that the kernel would refuse.
+    /// Programs that are rejected or unjudged.
     #[error(
-        "program '{program}' is refused: {}{}\n  \
-         Vm::unverified() loads it all the same, to be run with each access checked",
-        reject.text(), at(reject)
+        "{}\nVm::unverified() loads unverified programs, too, and runs them with each access \
+         checked",
+        told(.0)
     )]
-    Rejected {
-        /// The program.
-        program: String,
-        /// Why, in the kernel's words.
-        reject: Reject,
-    },
+    Unverified(Vec<UnverifiedProgram>),
     /// An engine that can't run a program.
     #[error("program '{program}' can't run on engine {engine}: {why}")]
     Engine {
@@ -195,13 +190,6 @@ impl From<AddMapError> for Error {
             AddMapError::Cpu(error) => error.into(),
         }
     }
-}
-
-/// The place of a reject, for a message.
-fn at(reject: &Reject) -> String {
-    reject
-        .pc()
-        .map_or_else(String::new, |pc| format!(" (at instruction {pc})"))
 }
 
 /// Names for a message.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::error::{Error, Result, list};
+use super::unverified::UnverifiedProgram;
 use super::vm::{Sharing, Vm};
 use crate::btf::Btf;
 use crate::interp::Image;
 use crate::object::Object;
 use crate::program::{Initial, MapDef, Pinning, Program};
 use crate::spec::UpdateFlags;
-use crate::verifier::{Options, Unverified, Verification, verify};
+use crate::verifier::{Options, Verification, verify};
 use crate::vm::maps::{self, Kind};
 use crate::vm::{MapHandle, ProgramHandle, World};
 
@@ -25,11 +26,26 @@ fn verify_all(programs: &[Arc<Program>]) -> Vec<Verification> {
 }
 
 impl Vm {
-    /// A machine with the programs and maps of an object, in the default world. The
-    /// programs are verified.
+    /// A machine with the programs and maps of an object, in the default world. Only
+    /// accepted programs are loaded: rejected and unjudged ones are an error, which shows
+    /// the report on each.
+    ///
+    /// ```
+    /// use bpflab::{Error, Object, Vm};
+    ///
+    /// # fn main() -> bpflab::Result<()> {
+    /// let object = Object::open("tests/objects/past_the_end.bpf.o")?;
+    /// let Err(Error::Unverified(programs)) = Vm::new(object) else {
+    ///     panic!("the program reads past the end of a map's value");
+    /// };
+    /// assert_eq!(programs[0].program, "on_write");
+    /// println!("{}", programs[0].report);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Rejected`] when the kernel would refuse a program,
+    /// [`Error::Unverified`] when a program is rejected or unjudged,
     /// [`Error::Object`] when a program can't be relocated, [`Error::MapCreate`]
     /// when a map can't be made.
     pub fn new(object: Object) -> Result<Self> {
@@ -38,22 +54,22 @@ impl Vm {
         Ok(vm)
     }
 
-    /// The same whatever the verifier says: to find out why a program is refused, or to
-    /// run it all the same, each access checked.
+    /// A machine with all programs and maps of an object, also with rejected and unjudged
+    /// programs. Those run on the checked interpreter, which judges each access.
     ///
     /// ```
     /// use bpflab::{Object, Vm};
     ///
     /// # fn main() -> bpflab::Result<()> {
-    /// let object = Object::open("examples/bpf/write_hist.bpf.o")?;
+    /// let object = Object::open("tests/objects/past_the_end.bpf.o")?;
     /// let vm = Vm::unverified(object)?;
-    /// assert!(vm.verdict("count_write")?.is_accepted());
+    /// assert!(!vm.verdict("on_write")?.is_accepted());
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As of [`new`](Self::new), rejects aside.
+    /// As of [`new`](Self::new), but not [`Error::Unverified`].
     pub fn unverified(object: Object) -> Result<Self> {
         let mut vm = Self::with_world(World::default());
         vm.load_unverified(object)?;
@@ -63,9 +79,6 @@ impl Vm {
     /// Loads another object's programs and maps. Maps that both objects share
     /// (`Object::share_map`, or pinned under one name) are one.
     ///
-    /// A program that needs what the verifier does not know yet is loaded, too, and runs
-    /// with each access checked.
-    ///
     /// # Errors
     /// As of [`new`](Self::new); nothing of the object can be run then. [`Error::Cpu`]
     /// while other [CPUs](Self::cpu) are in use.
@@ -73,22 +86,22 @@ impl Vm {
         self.share_symbols(&mut object);
         let programs = relocated(&object)?;
         let verifications = verify_all(&programs);
-        for (program, verification) in programs.iter().zip(&verifications) {
-            if let Err(Unverified::Rejected(reject)) = &verification.outcome {
-                return Err(Error::Rejected {
-                    program: program.name.clone(),
-                    reject: reject.clone(),
-                });
-            }
+        let known = programs.iter().zip(&verifications);
+        let unverified: Vec<_> = known
+            .filter_map(|(program, known)| UnverifiedProgram::of(program, known))
+            .collect();
+        if !unverified.is_empty() {
+            return Err(Error::Unverified(unverified));
         }
         self.load_verified(object.maps(), programs, verifications)?;
         Ok(())
     }
 
-    /// The same whatever the verifier says.
+    /// Loads another object's programs and maps as [`load`](Self::load) does, also rejected
+    /// and unjudged programs: see [`unverified`](Self::unverified).
     ///
     /// # Errors
-    /// As of [`load`](Self::load), rejects aside.
+    /// As of [`load`](Self::load), but not [`Error::Unverified`].
     pub fn load_unverified(&mut self, mut object: Object) -> Result<()> {
         self.share_symbols(&mut object);
         self.load_programs(object.maps(), relocated(&object)?)?;

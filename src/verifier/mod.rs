@@ -2,7 +2,8 @@
 //!
 //! It walks a program as the kernel does, with a set of possible values in place of
 //! each register's one value. A program that passes has been shown to do no harm on
-//! any input; one that doesn't gets the kernel's error line.
+//! any input; one that doesn't gets the kernel's error line. A program that uses what is
+//! not modelled is unjudged: it gets neither, but a list of all such uses.
 //!
 //! | room | what it judges |
 //! |---|---|
@@ -15,6 +16,7 @@
 //! | `memory` | loads and stores, by kind of pointer |
 //! | `call` | helpers, subprograms, callbacks, return values |
 //! | `precision`, `prune` | which numbers matter, and which paths are covered already |
+//! | `missing` | what is not modelled: a program that uses it is unjudged |
 //! | `log`, `reject`, `verdict` | the kernel's words |
 //! | `facts` | what is proved, for the engines |
 //! | `oracle` | what the walk believed, held against runs |
@@ -248,7 +250,11 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     }
     let verdict = Verdict {
         decision,
-        errno: outcome.as_ref().err().and_then(Unverified::reject).map(Reject::errno),
+        errno: outcome
+            .as_ref()
+            .err()
+            .and_then(Unverified::reject)
+            .map(Reject::errno),
         message: text.lines().next_back().unwrap_or_default().to_owned(),
         statistics: Some(statistics),
         log,

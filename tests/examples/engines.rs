@@ -47,17 +47,17 @@ pub fn on_every_engine_with(
             other => other,
         };
         for target in targets() {
-            run(example, &change, &test, engine, expected, target);
+            run(example, &change, &test, Vm::new, (engine, expected), target);
         }
     }
 }
 
-/// Runs a test of an example that the verifier can't judge yet: on the checked
+/// Runs a test of an example that the verifier does not judge: on the checked
 /// interpreter, whatever engine is asked for.
 pub fn on_the_checked_engine(example: &str, test: impl Fn(&mut Vm) -> Result<()>) {
     for target in targets() {
-        let (asked, expected) = (EngineKind::default(), EngineKind::Checked);
-        run(example, &|_| Ok(()), &test, asked, expected, target);
+        let engines = (EngineKind::default(), EngineKind::Checked);
+        run(example, &|_| Ok(()), &test, Vm::unverified, engines, target);
     }
 }
 
@@ -65,8 +65,8 @@ fn run(
     example: &str,
     change: &impl Fn(&mut Object) -> Result<()>,
     test: &impl Fn(&mut Vm) -> Result<()>,
-    engine: EngineKind,
-    expected: EngineKind,
+    load: fn(Object) -> Result<Vm>,
+    (engine, expected): (EngineKind, EngineKind),
     target: Target,
 ) {
     for path in objects(example) {
@@ -77,7 +77,7 @@ fn run(
             let mut object = Object::open(&path)?;
             object.set_target(target.clone());
             change(&mut object)?;
-            let mut vm = Vm::new(object)?;
+            let mut vm = load(object)?;
             vm.set_engine(engine);
             for program in vm.handles() {
                 assert_eq!(vm.engine_of_handle(program), expected);

@@ -52,7 +52,8 @@ fn events_of_tracepoints_and_probes() -> Result<()> {
 /// Programs without a kernel's types: arguments go by number.
 #[test]
 fn arguments_of_raw_tracepoints() -> Result<()> {
-    let vm = &mut open("examples/bpf/exits.bpf.o")?;
+    let vm = &mut Vm::unverified(Object::open("examples/bpf/exits.bpf.o")?)?;
+    vm.attach_all()?;
     let task = vm.world().kernel("task_struct")?.set("pid", 7)?;
     let event = vm.raw_tracepoint("sched_switch")?.set("args[1]", &task)?;
     assert_eq!(ran(vm, event)?, 0, "nothing is attached there");

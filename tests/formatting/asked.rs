@@ -80,7 +80,7 @@ fn the_kernel_shows_the_same() {
         .find(|(_, def)| def.name == "renders")
         .map(|(id, _)| MapId(id))
         .unwrap();
-    let mut vm = Vm::new(object).unwrap();
+    let mut vm = Vm::unverified(object).unwrap();
     let mut random = Random::new(7);
     let mut compared = 0;
     for ty in btf.types().step_by(7) {

@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
 /// A machine with the programs in it.
 fn load(arguments: &Arguments) -> Result<Vm, Failure> {
     let object = open(arguments.object(), &arguments.programs, &arguments.setup)?;
-    machine(object, &arguments.setup)
+    machine(object, &arguments.programs, &arguments.setup)
 }
 
 /// Nanoseconds of a run, without what is around it.

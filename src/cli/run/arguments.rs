@@ -82,6 +82,9 @@ pub(in crate::cli) struct SetupArguments {
     /// Set a global variable, or a part of one, before the object is loaded
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) global: Vec<String>,
+    /// Run rejected and unjudged programs, too, with each access checked
+    #[arg(long)]
+    pub(super) unverified: bool,
     /// Make calls of a helper fail, or what suffers from map-update, buffer-full,
     /// allocation, probe-read: CALL[(MAP)][=ERRNO][@WHICH], where WHICH is 3, 3-5, 3-, /2
     /// (every second) or 10%[:SEED] (repeatable)

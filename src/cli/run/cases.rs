@@ -11,6 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::harness::{Error, Vm};
 use crate::object::cases::{Case, Cases};
+use crate::verifier::Decision;
 use crate::vm::World;
 use crate::vm::events::Event;
 
@@ -111,6 +112,21 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
         Ok([]) => return Vec::new(),
         Err(error) => return vec![CaseRow::broken(id, error)],
     };
+    if !arguments.setup.unverified
+        && let Some(program) = vm.program(handle)
+        && let Some(known) = vm.verification(handle)
+        && !known.verdict.is_accepted()
+    {
+        let what = match known.verdict.decision {
+            Decision::Unjudged => "not judged",
+            _ => "rejected",
+        };
+        let (name, message) = (&program.name, &known.verdict.message);
+        let error = format!(
+            "program '{name}' is {what}: {message}; --unverified runs it with each access checked"
+        );
+        return vec![CaseRow::broken(id, error)];
+    }
     let numbered = case.runs.iter().enumerate();
     let rows = numbered.map(|(number, run)| {
         let event = Event::input(prog_type, run.data.0.clone());

@@ -63,7 +63,7 @@ pub(super) fn run(
         .maps()
         .iter()
         .any(|map| map.map_type == MapType::Ringbuf);
-    let mut vm = setup::machine(object, &arguments.setup)?;
+    let mut vm = setup::machine(object, arguments.wanted(), &arguments.setup)?;
     if let Some(engine) = arguments.engine {
         setup::choose_engine(&mut vm, engine.into(), arguments.wanted())?;
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::arguments::{SetupArguments, WorldArguments};
 use super::options::{assignment, global_value};
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::input::read_text;
-use crate::harness::{EngineKind, Error, Vm};
+use crate::harness::{EngineKind, Error, UnverifiedProgram, Vm, told};
 use crate::object::{Object, Target};
 use crate::program::Program;
 use crate::spec::ProgType;
@@ -59,16 +59,44 @@ pub(in crate::cli) fn open(
 }
 
 /// A machine with the programs of an object in the world that was asked for.
-pub(in crate::cli) fn machine(object: Object, arguments: &SetupArguments) -> Result<Vm, Failure> {
+///
+/// # Errors
+/// One of the programs that are to run, all if none is named, is rejected or unjudged,
+/// and `--unverified` is not given.
+pub(in crate::cli) fn machine(
+    object: Object,
+    wanted: &[String],
+    arguments: &SetupArguments,
+) -> Result<Vm, Failure> {
     let mut vm = Vm::with_world(world(&arguments.world)?);
     if let Some(btf) = arguments.kernel.btf()? {
         vm.set_kernel_btf(btf);
     }
     vm.load_unverified(object)?;
+    if !arguments.unverified {
+        let runs = |program: &&Program| wanted.is_empty() || wanted.contains(&program.name);
+        let programs = vm.handles().filter_map(|handle| {
+            let program = vm.program(handle).filter(runs)?;
+            UnverifiedProgram::of(program, vm.verification(handle)?)
+        });
+        refuse(&programs.collect::<Vec<_>>())?;
+    }
     for injection in &arguments.inject {
         vm.inject(injection.clone())?;
     }
     Ok(vm)
+}
+
+/// Refuses to run these programs.
+pub(super) fn refuse(programs: &[UnverifiedProgram]) -> Result<(), Failure> {
+    if programs.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "{}\n--unverified runs unverified programs, too, with each access checked",
+        told(programs)
+    );
+    Err(Failure::with(Exit::No, text))
 }
 
 /// Makes programs run on the engine that was asked for.
@@ -111,7 +139,7 @@ pub(super) fn warnings(vm: &Vm, wanted: &[String]) -> Vec<String> {
         let name = &vm.program(handle)?.name;
         let what = match known.verdict.decision {
             Decision::Accept => return None,
-            Decision::Reject => "is rejected by Linux",
+            Decision::Reject => "is rejected",
             Decision::Unjudged => "is not judged",
         };
         let why = &known.verdict.message;

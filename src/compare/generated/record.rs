@@ -21,7 +21,7 @@ use crate::kernel::{
 };
 use crate::program::Program;
 use crate::spec::{ProgType, UpdateFlags};
-use crate::verifier::{self, verify};
+use crate::verifier::{self, Decision, verify};
 
 /// Bytes of the ring for firings. A log has some hundred bytes; a batch is fired a few
 /// times and read each time.
@@ -350,11 +350,14 @@ fn accepted_by_both(
         return Ok(false);
     };
     let theirs = theirs.verdict;
-    match (ours.is_accepted(), theirs.is_accepted()) {
-        (true, true) => return Ok(true),
-        (false, false) => Tally::count(&mut tally.refused, ours.message),
-        (true, false) => find(tally, member, FindingKind::OnlyWeAccept, theirs.message),
-        (false, true) => find(tally, member, FindingKind::OnlyKernelAccepts, ours.message),
+    match (ours.decision, theirs.is_accepted()) {
+        (Decision::Unjudged, _) => tally.unjudged += 1,
+        (Decision::Accept, true) => return Ok(true),
+        (Decision::Reject, false) => Tally::count(&mut tally.refused, ours.message),
+        (Decision::Accept, false) => find(tally, member, FindingKind::OnlyWeAccept, theirs.message),
+        (Decision::Reject, true) => {
+            find(tally, member, FindingKind::OnlyKernelAccepts, ours.message);
+        }
     }
     Ok(false)
 }

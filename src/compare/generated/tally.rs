@@ -15,7 +15,8 @@ pub struct Tally {
     pub made: u64,
     /// Those that neither the kernel nor we accept, by our message.
     pub refused: BTreeMap<String, u64>,
-    /// Those that the kernel gave no verdict on, as its verifier ran out of memory.
+    /// Those that our verifier does not judge, and those that the kernel's ran out of
+    /// memory for.
     pub unjudged: u64,
     /// Those that were not recorded, by the reason, without the place.
     pub unrecordable: BTreeMap<String, u64>,

@@ -27,7 +27,8 @@ pub struct GeneratedSummary {
     pub refused: BTreeMap<String, u64>,
     /// Those that one accepts and the other refuses.
     pub disagreed: u64,
-    /// Those that the kernel gave no verdict on: its verifier ran out of memory.
+    /// Those that our verifier does not judge, and those that the kernel's ran out of
+    /// memory for.
     pub unjudged: u64,
     /// Those that were not recorded, by the reason.
     pub unrecordable: BTreeMap<String, u64>,

@@ -15,7 +15,7 @@ use super::row::{Subject, VerdictRow};
 pub struct Before {
     /// `accept`, `reject`, `unjudged` or `error`.
     pub verdict: String,
-    /// The error number; 0 for an accepted program, null for one that is not judged.
+    /// The error number; 0 for none, null for an unjudged program.
     pub errno: Option<u16>,
     /// The error line.
     pub message: String,

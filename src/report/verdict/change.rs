@@ -10,6 +10,7 @@ use super::filter::Filter;
 use super::row::VerdictRow;
 use super::words::reason;
 use crate::report::table::Table;
+use crate::verifier::Decision;
 
 /// A program in both runs, or in one of them. Its fields are the keys of `--json`.
 #[derive(Debug, Clone, Serialize)]
@@ -24,6 +25,15 @@ pub struct Change<'r> {
     pub before: Option<Before>,
     /// Whether verdict, reason and counts are equal; times are not compared.
     pub same: bool,
+}
+
+impl Change<'_> {
+    /// Whether the program is in both runs and one of them did not judge it.
+    fn is_unjudged(&self) -> bool {
+        let unjudged = Decision::Unjudged.word();
+        let both = self.now.zip(self.before.as_ref());
+        both.is_some_and(|(now, before)| now.verdict == unjudged || before.verdict == unjudged)
+    }
 }
 
 /// This run's rows beside a former run's.
@@ -98,7 +108,7 @@ impl<'r> Changes<'r> {
 fn is_same(row: &VerdictRow, before: &Before) -> bool {
     row.is_judged()
         && (row.verdict, row.errno, row.message.as_str())
-        == (&before.verdict, before.errno, before.message.as_str())
+            == (&before.verdict, before.errno, before.message.as_str())
         && (row.processed, row.total_states) == (before.processed, before.total_states)
 }
 
@@ -153,17 +163,22 @@ impl fmt::Display for Changes<'_> {
                 }
             }
         }
-        let changed = self.0.iter().filter(|change| !change.same).count();
-        if changed > 0 {
+        let differing = self.0.iter().filter(|change| !change.same).count();
+        if differing > 0 {
             table.fmt(f)?;
         }
-        writeln!(
+        let unjudged = self.0.iter().filter(|change| change.is_unjudged()).count();
+        write!(
             f,
             "{} compared: {} same, {} changed, {appeared} new, {vanished} not in this run",
-            self.0.len() - appeared - vanished,
-            self.0.len() - changed,
-            changed - appeared - vanished,
+            self.0.len() - appeared - vanished - unjudged,
+            self.0.len() - differing,
+            differing - appeared - vanished - unjudged,
         )?;
+        match unjudged {
+            0 => writeln!(f)?,
+            _ => writeln!(f, ", {unjudged} not judged")?,
+        }
         let us = difference(Some(now_us), Some(before_us));
         writeln!(f, "time: {us} us")
     }
@@ -226,6 +241,26 @@ mod tests {
             let baseline = Baseline::read(&text).unwrap();
             assert!(Changes::new(&rows, baseline).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_not_judged_is_never_the_same() {
+        let rows = [row("a", "unjudged", 0), row("b", "accept", 5)];
+        let baseline = Baseline::read(&csv(&rows)).unwrap();
+        let changes = Changes::new(&rows, baseline);
+        assert!(!changes.is_none());
+        let text = changes.to_string();
+        assert!(
+            text.contains("1 compared: 1 same, 0 changed, 0 new, 0 not in this run, 1 not judged"),
+            "{text}"
+        );
+        let baseline = Baseline::read(&csv(&[row("b", "unjudged", 5)])).unwrap();
+        let changes = Changes::new(&rows[1..], baseline);
+        assert!(!changes.is_none());
+        assert!(
+            changes.to_string().contains("b       unjudged -> accept"),
+            "{changes}"
+        );
     }
 
     #[test]

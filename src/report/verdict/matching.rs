@@ -203,6 +203,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_judged_matches_nothing() {
+        for verdict in ["accept", "reject"] {
+            let unjudged = VerdictRow {
+                errno: None,
+                ..row("unjudged", 0, "not modelled by bpflab: dynptr", 0)
+            };
+            let rows = [unjudged.beside(kernel(verdict, 0, "", 0))];
+            assert_eq!(rows[0].matches, Some(None));
+            let table = MatchTable(&rows);
+            assert!(!table.all_match());
+            let summary =
+                "0 compared: 0 match, 0 mismatch; 1 without a verdict of both (unjudged 1)";
+            assert!(table.to_string().contains(summary), "{table}");
+        }
+    }
+
+    #[test]
     fn the_table_shows_both_and_counts() {
         let without = KernelSaid {
             verdict: "error",

@@ -86,8 +86,7 @@ pub struct VerdictRow {
     /// Why the verdict is `error`: `input`, or the name of a `NoVerdictKind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
-    /// The error number, positive; 0 for an accepted program, null for one that is not
-    /// judged.
+    /// The error number, positive; 0 for none, null for an unjudged program.
     pub errno: Option<u16>,
     /// The kernel's error line, the last of its log before the statistics; what is not
     /// modelled for an unjudged program, what is wrong for an `error`.
@@ -137,6 +136,7 @@ impl VerdictRow {
             subject,
             verdict: "error",
             why: Some("input"),
+            errno: Some(0),
             message: message.to_owned(),
             ..Self::default()
         }
@@ -266,7 +266,10 @@ mod tests {
         }
         assert_eq!(tally.to_string(), "2 accepted, 1 rejected, 2 not judged");
         tally.add(&VerdictRow::broken(Subject::default(), "no program"));
-        assert_eq!(tally.to_string(), "2 accepted, 1 rejected, 2 not judged, 1 error");
+        assert_eq!(
+            tally.to_string(),
+            "2 accepted, 1 rejected, 2 not judged, 1 error"
+        );
         let mut unjudged = VerdictTally::default();
         assert!(unjudged.all_accepted());
         unjudged.unjudged = 1;

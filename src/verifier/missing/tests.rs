@@ -1,7 +1,6 @@
 //! The list of what is not modelled is whole: where the exploration stops is in it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Feature, Missing, scan};
@@ -31,14 +30,9 @@ fn is_in_list(program: &Arc<Program>, stopped: &Missing) -> Result<(), Vec<Missi
 
 #[test]
 fn what_stops_the_exploration_is_in_the_list() {
-    let shared = std::env::var_os("BPFLAB_SHARED").map(PathBuf::from);
-    let shared =
-        shared.unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")));
-    let path = shared.join("corpus/selftests.jsonl.xz");
-    if !path.exists() {
-        eprintln!("skipped: no corpus at {}", path.display());
+    let Some(path) = crate::shared::corpus() else {
         return;
-    }
+    };
     let mut cases = Cases::open(&path).unwrap();
     let kernel = path.with_file_name("vmlinux-6.18.44.btf.xz");
     if let Ok(Target::Kernel(btf)) = Target::file(kernel) {
