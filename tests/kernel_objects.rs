@@ -60,7 +60,8 @@ fn check(path: &Path, program: &Program) -> Result<bool, String> {
             if verdict.is_accepted() == to_be_refused {
                 return Err(format!(
                     "accepted: {}: {}",
-                    verdict.is_accepted(), verdict.message
+                    verdict.is_accepted(),
+                    verdict.message
                 ));
             }
             let explained = match verdict.errno {

@@ -67,6 +67,6 @@ pub use tally::{EventTally, FaultRow, ProgramTally, Returned};
 pub use tracepoints::{TracepointDetail, TracepointRow};
 pub use verdict::{
     Baseline, BaselineError, Before, Change, Changes, Filter, FilterError, KernelSaid,
-    LogDifference, Match, MatchTable, MissingRow, SortError, SortKey, Subject, VerdictRow, VerdictTable,
-    VerdictTally, csv,
+    LogDifference, Match, MatchTable, MissingRow, SortError, SortKey, Subject, VerdictRow,
+    VerdictTable, VerdictTally, csv,
 };

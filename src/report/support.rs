@@ -162,7 +162,11 @@ impl Collected {
         let verification = verify(program, &Options::default());
         let (engine, reason) = match &verification.outcome {
             Ok(_) => (ALL, None),
-            Err(_) => (CHECKED, Some(verification.verdict.message.clone())),
+            Err(_) => {
+                let verdict = &verification.verdict;
+                let why = format!("{}: {}", verdict.decision.word(), verdict.message);
+                (CHECKED, Some(why))
+            }
         };
         let mut worst = State::Implemented;
         let mut need = |needs: &mut Needs, name: String, found: Found| {

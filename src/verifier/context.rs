@@ -101,7 +101,10 @@ impl Verifier<'_> {
     /// An argument of the function that the program is attached to.
     fn argument(&mut self, off: u32, size: u32) -> Checked<RegState> {
         let Some(target) = self.attach else {
-            reject!(EFAULT, "a program without an attach target has no arguments");
+            reject!(
+                EFAULT,
+                "a program without an attach target has no arguments"
+            );
         };
         let argument = context_argument::at(&target, self.program, off, size)?;
         Ok(match argument {

@@ -8,14 +8,14 @@ use super::branch::Comparison;
 use super::env::{Pending, Touched, Verifier};
 use super::log::log;
 use super::memory::insn::Place;
-use super::reg::{Kind, MapRef, RegState};
 use super::missing::Feature;
+use super::reg::{Kind, MapRef, RegState};
 use super::reject::{Checked, Reject, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure;
 use crate::isa::{CallTarget, Insn, Pseudo, Reg};
-use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
 use crate::spec::ProgFlags;
+use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
 use crate::util::{Errno, MapId, Pc};
 
 /// Where a path goes after an instruction.

@@ -163,7 +163,9 @@ mod tests {
             unmodelled!(Arena);
         }
         let stop = check().unwrap_err();
-        let stop = stop.and("Caller passes invalid args").with_errno(Errno::EINVAL);
+        let stop = stop
+            .and("Caller passes invalid args")
+            .with_errno(Errno::EINVAL);
         assert_eq!(stop.feature(), Some(Feature::Arena));
         assert_eq!((stop.errno(), stop.text()), (Errno(0), ""));
         assert_eq!(Reject::new(Errno::EINVAL, "").feature(), None);

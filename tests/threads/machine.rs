@@ -27,7 +27,11 @@ pub fn vm(maps: &[MapDef], text: &str) -> Vm {
     let mut vm = Vm::with_world(World::default());
     vm.load_programs(maps, vec![program("p", maps, text)])
         .unwrap();
-    assert!(vm.verdict("p").unwrap().is_accepted(), "{:?}", vm.verdict("p"));
+    assert!(
+        vm.verdict("p").unwrap().is_accepted(),
+        "{:?}",
+        vm.verdict("p")
+    );
     vm
 }
 
@@ -42,7 +46,11 @@ pub fn xdp(maps: &[MapDef], types: Option<Btf>, text: &str) -> Vm {
     program.btf = types;
     let mut vm = Vm::with_world(World::default());
     vm.load_programs(maps, vec![Arc::new(program)]).unwrap();
-    assert!(vm.verdict("p").unwrap().is_accepted(), "{:?}", vm.verdict("p"));
+    assert!(
+        vm.verdict("p").unwrap().is_accepted(),
+        "{:?}",
+        vm.verdict("p")
+    );
     vm
 }
 

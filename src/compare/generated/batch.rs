@@ -204,7 +204,12 @@ mod tests {
                 panic!("one program");
             };
             let (one, two) = (verdict(&only.program), verdict(&member.program));
-            assert_eq!(one.is_accepted(), two.is_accepted(), "seed {seed}: {}", two.message);
+            assert_eq!(
+                one.is_accepted(),
+                two.is_accepted(),
+                "seed {seed}: {}",
+                two.message
+            );
             assert_eq!(only.program.insns.len(), member.program.insns.len());
             used += alone.maps.len();
         }

@@ -26,7 +26,7 @@ pub(super) fn diagnose(unjudged: &Unjudged) -> Diagnosis {
         .collect();
     let lacks_btf = uses.iter().any(|(this, _)| this.0 == Feature::KernelBtf);
     let help = if lacks_btf {
-        "give the kernel's BTF: --btf FILE, or Object::set_kernel_btf() in a test"
+        "give the kernel's BTF: --btf FILE, or Object::set_target() in a test"
     } else {
         "ask the running kernel: `bpflab kernel load`"
     };

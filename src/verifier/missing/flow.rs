@@ -344,10 +344,12 @@ impl<'p> Flow<'p> {
     fn helper(&mut self, id: HelperId, prototype: &Prototype, passed: Holds) -> Holds {
         let takes = |kind| prototype.args.iter().any(|arg| arg.kind == kind);
         if takes(ArgKind::PtrToFunc) {
-            self.callback |= passed | Holds::MAP | self.value();
-            if id == id::find_vma {
-                self.callback |= Holds::TYPED;
-            }
+            self.callback |= passed;
+            self.callback |= match id {
+                id::for_each_map_elem | id::timer_set_callback => Holds::MAP | self.value(),
+                id::find_vma => Holds::TYPED,
+                _ => Holds::empty(),
+            };
         }
         match prototype.ret.kind {
             RetKind::PtrToMapValue if self.has_inner_maps => Holds::MAP | self.value(),

@@ -56,7 +56,7 @@ macro_rules! features {
 features! {
     StructOps "struct_ops" "struct_ops program" "A program of type `struct_ops`.",
     Extension "extension" "extension program" "A program of type `ext`.",
-    KernelBtf "kernel_btf" "type of the kernel without the kernel's BTF"
+    KernelBtf "kernel_btf" "kernel type without the kernel's BTF"
         "A type of the kernel, where the kernel's BTF was not given.",
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",
     Ksym "ksym" "address of a kernel symbol" "The address of a kernel variable or function.",

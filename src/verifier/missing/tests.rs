@@ -72,7 +72,10 @@ fn so_it_is_in_our_objects() {
             unjudged += 1;
             if let Err(found) = is_in_list(&program, &stopped) {
                 let name = &program.name;
-                wrong.push(format!("{}/{name}: {stopped} is not in {found:?}", path.display()));
+                wrong.push(format!(
+                    "{}/{name}: {stopped} is not in {found:?}",
+                    path.display()
+                ));
             }
         }
     }
@@ -117,7 +120,10 @@ fn a_reject_that_comes_first_is_a_reject() {
     };
     // The kernel, too, sees the register before it comes to the dynptr.
     let before = reject("r0 = r5\nr1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = 0\nexit");
-    assert_eq!((before.errno.map(|errno| errno.0), &before.message[..]), (Some(13), "R5 !read_ok"));
+    assert_eq!(
+        (before.errno.map(|errno| errno.0), &before.message[..]),
+        (Some(13), "R5 !read_ok")
+    );
     // What is behind it nobody knows.
     let behind = reject("r1 = r10\nr1 += -16\nr2 = 0\ncall 199\nr0 = r5\nexit");
     assert!(behind.is_unjudged());

@@ -7,8 +7,8 @@ use crate::spec::helpers::{Arg, ArgKind, TypeFlags};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
 use crate::verifier::log::name::{TypeName, type_name};
-use crate::verifier::reg::{Kind, MapRef, RegState};
 use crate::verifier::missing::Feature;
+use crate::verifier::reg::{Kind, MapRef, RegState};
 use crate::verifier::reject::{Checked, Reject, reject};
 
 /// What stands for any map, object or frame in the tables: only kinds are compared.

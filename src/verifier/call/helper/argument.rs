@@ -7,8 +7,8 @@ use crate::spec::helpers::{Arg, ArgKind, Attributes, Detail, TypeFlags, id};
 use crate::spec::{MapType, ProgType};
 use crate::verifier::env::Verifier;
 use crate::verifier::memory::{Access, MemoryAccess};
-use crate::verifier::reg::{Kind, MapRef};
 use crate::verifier::missing::Feature;
+use crate::verifier::reg::{Kind, MapRef};
 use crate::verifier::reject::{Checked, Reject, reject};
 
 /// What the helper does with the memory of an argument.

@@ -7,8 +7,8 @@ use crate::spec::MapType;
 use crate::spec::helpers::{Detail, Effects, RetKind, TypeFlags, helper, id};
 use crate::util::TypeId;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::missing::Feature;
+use crate::verifier::reg::{Kind, RegState};
 use crate::verifier::reject::{Checked, Reject, reject};
 use crate::verifier::scalar::Scalar;
 
