@@ -58,6 +58,10 @@ pub struct Program {
     pub lines: Vec<LineInfo>,
     /// The C accesses that CO-RE relocated, in rising order.
     pub accesses: Vec<CoreAccess>,
+    /// Whether the kernel refuses [`btf`](Self::btf) as a whole
+    /// ([`Btf::refusal`](crate::btf::Btf::refusal)): libbpf then loads the program without
+    /// it ([`without_types`](Self::without_types)), which is what the verifier judges.
+    pub btf_refused: bool,
 }
 
 /// A function of a program.
@@ -189,8 +193,13 @@ pub enum Pinning {
     /// `LIBBPF_PIN_NONE`.
     #[default]
     None,
-    /// `LIBBPF_PIN_BY_NAME`: shared by name below the pin path.
+    /// `LIBBPF_PIN_BY_NAME`, iproute2's `PIN_GLOBAL_NS`: shared by name below the pin path.
     ByName,
+    /// iproute2's `PIN_OBJECT_NS`: shared by name among loads of the same object file.
+    ByObject,
+    /// Another number, which means something to the object's own loader alone (Cilium's 16
+    /// replaces the map that is pinned). libbpf refuses it; here the map is not shared.
+    Other(u32),
 }
 
 /// What in an object a map stands for.
@@ -246,7 +255,34 @@ impl Program {
             func_info: Vec::new(),
             lines: Vec::new(),
             accesses: Vec::new(),
+            btf_refused: false,
         }
+    }
+
+    /// The program as libbpf loads it where the kernel refused its BTF: no types of
+    /// functions and maps, no lines, and so no global functions and no special fields.
+    #[must_use]
+    pub fn without_types(&self) -> Self {
+        let mut bare = self.clone();
+        bare.btf = None;
+        bare.btf_refused = false;
+        bare.func_info.clear();
+        bare.lines.clear();
+        for function in &mut bare.subprograms {
+            function.type_id = None;
+            function.global = false;
+        }
+        let untyped = |map: &MapDef| MapDef {
+            key_type: None,
+            value_type: None,
+            ..map.clone()
+        };
+        let whole = |map: &MapDef| MapDef {
+            inner: map.inner.as_deref().map(|inner| Box::new(untyped(inner))),
+            ..untyped(map)
+        };
+        bare.maps = self.maps.iter().map(whole).collect();
+        bare
     }
 
     /// The types of the kernel that the program was relocated for. Where there was none,

@@ -8,13 +8,15 @@ mod here;
 mod shared;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bpflab::Object;
+use bpflab::btf::{Builder, Encoding, Linkage, Variable};
 use bpflab::kernel::{LoadOptions, Loaded, LoadedMaps, NoVerdict, NoVerdictKind, TestRun, load};
 use bpflab::program::{Initial, MapDef, Program};
 use bpflab::spec::{MapFlags, MapType, ProgFlags, ProgType};
-use bpflab::util::{Errno, MapId};
-use bpflab::verifier::LogLevel;
+use bpflab::util::{Errno, MapId, TypeId};
+use bpflab::verifier::{LogLevel, Options, verify};
 
 fn root(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -273,4 +275,176 @@ fn nothing_stays_behind() {
         judge(&program, &LoadOptions::default()).unwrap();
     }
     assert!(descriptors() < before + 90);
+}
+
+/// Our verdict and the kernel's: accepted or not, error line, instructions processed.
+fn both(program: Program) -> [(bool, String, u64); 2] {
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).unwrap();
+    let theirs = load(&program, &maps, &LoadOptions::default())
+        .unwrap()
+        .verdict;
+    let ours = verify(&Arc::new(program), &Options::default()).verdict;
+    [ours, theirs].map(|verdict| {
+        let processed = verdict.processed();
+        (verdict.is_accepted(), verdict.message, processed)
+    })
+}
+
+#[test]
+fn addresses_of_weak_functions_are_judged_as_the_kernel_does() {
+    if here::kernel().is_none() {
+        return;
+    }
+    for (name, accepted) in [("which", true), ("follow", false)] {
+        let [ours, theirs] = both(program("tests/objects/ksym_exists.bpf.o", name));
+        assert_eq!(ours, theirs, "{name}");
+        assert_eq!(ours.0, accepted, "{name}");
+    }
+}
+
+#[test]
+fn what_a_tool_sets_makes_programs_and_maps_that_the_kernel_takes() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut object = Object::open(root("tests/objects/set_by_tool.bpf.o")).unwrap();
+    let program = object.program("find_inner").unwrap();
+    let none = LoadedMaps::create(&program.maps, program.btf.as_ref()).unwrap_err();
+    assert_eq!(none.kind, NoVerdictKind::Map);
+
+    object.set_types("2/*", ProgType::SchedCls, None).unwrap();
+    object.set_untyped(ProgType::SchedCls, None);
+    let like = object.map("like").unwrap().clone();
+    object.map_mut("outer").unwrap().set_inner(like).unwrap();
+    object
+        .map_mut("events")
+        .unwrap()
+        .set_max_entries(4096)
+        .unwrap();
+    object.map_mut("sized").unwrap().set_value_size(8).unwrap();
+    let mut samples = object.map_mut("samples").unwrap();
+    samples.set_key_size(4).unwrap().set_value_size(4).unwrap();
+    let mut traces = object.map_mut("traces").unwrap();
+    traces
+        .set_value_size(80)
+        .unwrap()
+        .set_max_entries(8)
+        .unwrap();
+    let names = object.entries().iter().map(|entry| entry.name().to_owned());
+    for name in names.collect::<Vec<_>>() {
+        let [ours, theirs] = both(object.program(&name).unwrap());
+        assert_eq!(ours, theirs, "{name}");
+        assert!(ours.0, "{name}: {}", ours.1);
+    }
+}
+
+#[test]
+fn refused_types_are_told_by_the_kernels_first_error() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let program = program("tests/objects/extern_function.bpf.o", "calls_global");
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).unwrap();
+    let refused = maps.btf_refused().unwrap();
+    assert_eq!(refused.errno, Errno::EINVAL);
+    assert!(
+        refused.log.contains("Invalid func linkage"),
+        "{}",
+        refused.log
+    );
+    let [ours, theirs] = both(program);
+    assert_eq!(ours, theirs);
+    assert!(ours.0, "{}", ours.1);
+}
+
+#[test]
+fn the_kernel_refuses_the_types_that_we_say_it_does() {
+    if here::kernel().is_none() {
+        return;
+    }
+    type Make = fn(&mut Builder);
+    fn make_function(builder: &mut Builder, name: &str, linkage: Linkage) {
+        let prototype = builder.prototype(TypeId(0), &[]);
+        builder.function(name, prototype, linkage);
+    }
+    fn make_section(builder: &mut Builder, name: &str, size: u32, places: &[(u32, u32)]) {
+        let int = builder.int("int", 4, Encoding::Signed);
+        let places: Vec<_> = places
+            .iter()
+            .enumerate()
+            .map(|(index, &(offset, size))| Variable {
+                ty: builder.variable(&format!("v{index}"), int, Linkage::Global),
+                offset,
+                size,
+            })
+            .collect();
+        builder.section(name, size, &places);
+    }
+    let cases: &[(Make, Option<&str>)] = &[
+        (|b| make_function(b, "f", Linkage::Global), None),
+        (|b| make_function(b, "f", Linkage::Static), None),
+        (
+            |b| make_function(b, "f", Linkage::Extern),
+            Some("Invalid func linkage"),
+        ),
+        (|b| make_function(b, "a.b", Linkage::Static), None),
+        (
+            |b| make_function(b, "a::b", Linkage::Static),
+            Some("Invalid name"),
+        ),
+        (
+            |b| make_function(b, "", Linkage::Static),
+            Some("Invalid name"),
+        ),
+        (
+            |b| make_function(b, "1a", Linkage::Static),
+            Some("Invalid name"),
+        ),
+        (|b| make_section(b, ".data", 8, &[(0, 4), (4, 4)]), None),
+        (|b| make_section(b, ".data odd name", 8, &[(0, 4)]), None),
+        (|b| make_section(b, ".data", 0, &[]), Some("size == 0")),
+        (|b| make_section(b, "", 8, &[]), Some("Invalid name")),
+        (
+            |b| make_section(b, ".data", 8, &[(4, 4), (0, 4)]),
+            Some("Invalid offset"),
+        ),
+        (
+            |b| make_section(b, ".data", 8, &[(0, 4), (2, 4)]),
+            Some("Invalid offset"),
+        ),
+        (
+            |b| make_section(b, ".data", 8, &[(8, 4)]),
+            Some("Invalid offset"),
+        ),
+        (
+            |b| make_section(b, ".data", 8, &[(0, 0)]),
+            Some("Invalid size"),
+        ),
+        (
+            |b| make_section(b, ".data", 8, &[(6, 4)]),
+            Some("Invalid offset+size"),
+        ),
+        (
+            |b| make_section(b, ".data", 8, &[(0, 2)]),
+            Some("Invalid size"),
+        ),
+    ];
+    for (number, (make, reason)) in cases.iter().enumerate() {
+        let mut builder = Builder::new();
+        make(&mut builder);
+        let btf = builder.build().unwrap();
+        let refusal = btf.refusal();
+        assert_eq!(
+            refusal.as_ref().map(|refusal| refusal.reason),
+            *reason,
+            "{number}"
+        );
+        let loaded = LoadedMaps::create(&[], Some(&btf)).unwrap();
+        let said = loaded.btf_refused().map(|error| error.log.as_str());
+        match (reason, said) {
+            (None, None) => {}
+            (Some(reason), Some(log)) if log.contains(reason) => {}
+            (reason, said) => panic!("{number}: we say {reason:?}, the kernel {said:?}"),
+        }
+    }
 }

@@ -1,12 +1,16 @@
 //! What the committed objects contain: programs, maps, global data, externs, notes.
 
+mod shared;
+
 use bpflab::isa::{PseudoKind, RawInsn};
 use bpflab::object::{ExternKind, Problem, Target};
-use bpflab::program::{Initial, MapOrigin, Pinning, Program};
+use bpflab::program::{Initial, MapDef, MapOrigin, Pinning, Program};
 use bpflab::spec::{AttachType, MapFlags, MapType, ProgFlags, ProgType};
 use bpflab::util::{MapId, Pc};
+use bpflab::verifier::{Feature, Options, verify};
 use bpflab::{Object, ObjectError};
 use serde_json::json;
+use shared::skip::{Need, skip};
 
 /// `BPF_LD | BPF_IMM | BPF_DW` and `BPF_JMP | BPF_CALL`.
 const LOAD_64: u8 = 0x18;
@@ -590,4 +594,178 @@ fn accesses_that_the_target_lacks_are_poisoned() {
     assert_eq!(program.core_access(poisoned[0].pc), Some(poisoned[0]));
     let moved = program.insns.iter().any(|insn: &RawInsn| insn.imm == 64);
     assert!(moved, "pid is at byte 64 there");
+}
+
+#[test]
+fn programs_without_a_type_get_one_by_name_or_pattern() {
+    let mut object = open("set_by_tool");
+    let untyped = |object: &Object| -> Vec<String> {
+        let entries = object.untyped();
+        entries.map(|entry| entry.name().to_owned()).collect()
+    };
+    assert_eq!(untyped(&object), ["numbered", "classify"]);
+    assert!(programs(&object).is_empty());
+    for (pattern, nearest) in [("2/8", "2/7"), ("clasify", "classify")] {
+        let error = object.set_types(pattern, ProgType::SchedCls, None);
+        let text = error.unwrap_err().to_string();
+        let wanted = format!("no program or section has this name; there are '{nearest}'");
+        assert!(text.contains(&wanted), "{text}");
+    }
+    let attach = Some(AttachType::TcxIngress);
+    assert_eq!(
+        object.set_types("2/*", ProgType::SchedCls, attach).unwrap(),
+        1
+    );
+    assert_eq!(untyped(&object), ["classify"]);
+    assert_eq!(object.set_untyped(ProgType::SchedAct, None), 1);
+    let made = programs(&object);
+    let types: Vec<_> = made
+        .iter()
+        .map(|program| (program.prog_type, program.expected_attach_type))
+        .collect();
+    assert_eq!(
+        types,
+        [(ProgType::SchedCls, attach), (ProgType::SchedAct, None)]
+    );
+    // A type that the section names is replaced, too.
+    assert_eq!(object.set_types("send", ProgType::Kprobe, None).unwrap(), 1);
+    assert_eq!(object.program("send").unwrap().prog_type, ProgType::Kprobe);
+}
+
+#[test]
+fn a_pinning_of_another_loader_is_told_and_not_shared() {
+    let object = open("set_by_tool");
+    assert_eq!(object.map("outer").unwrap().pinning, Pinning::Other(16));
+    let mut notes = object.notes().iter();
+    assert!(
+        notes.any(|note| note.text.contains("'outer' has pinning 16")),
+        "{:?}",
+        object.notes()
+    );
+}
+
+#[test]
+fn the_running_kernels_configuration_is_the_default() {
+    const FILE: &str = "/proc/config.gz";
+    if !std::path::Path::new(FILE).exists() {
+        return skip(Need::Feature, format_args!("no {FILE}"));
+    }
+    let values = |object: &Object| {
+        let mut maps = object.maps().iter();
+        let map = maps.find(|map| map.origin == MapOrigin::Kconfig).unwrap();
+        map.initial_value(&[0; 4]).unwrap().to_vec()
+    };
+    let path = format!("{}/tests/objects/kconfig.bpf.o", env!("CARGO_MANIFEST_DIR"));
+    let mut running = Object::open(path).unwrap();
+    running.program("read_config").unwrap();
+
+    let mut own = open("kconfig");
+    assert_ne!(values(&own), values(&running));
+    own.read_kconfig_file(FILE).unwrap();
+    assert_eq!(values(&own), values(&running));
+
+    // What is set wins, and for another kernel the running one's values mean nothing.
+    running.set_kconfig("CONFIG_HZ", "12345");
+    assert!(
+        values(&running)
+            .windows(4)
+            .any(|word| word == 12345u32.to_le_bytes())
+    );
+    running.set_target(Target::Own);
+    assert!(running.program("read_config").is_err());
+}
+
+#[test]
+fn maps_that_are_descriptors_are_defined_by_hand() {
+    let mut object = open("bpftrace_0_17");
+    assert_eq!(object.license(), "GPL", "as bpftrace loads it");
+    let name = "tracepoint:syscalls:sys_enter_openat";
+    let text = object.program(name).unwrap_err().to_string();
+    assert!(
+        text.contains("a map by descriptor 0") && text.contains("define_descriptor"),
+        "{text}"
+    );
+    let counts = MapDef::new("fd:0", MapType::Hash, 8, 8, 1);
+    object.define_descriptor(0, counts);
+    let counts = MapDef::new("opens", MapType::Hash, 16, 8, 1024);
+    object.define_descriptor(0, counts);
+    assert_eq!(
+        object.maps().len(),
+        1,
+        "a second definition replaces the first"
+    );
+    let program = object.program(name).unwrap();
+    assert_eq!(program.prog_type, ProgType::Tracepoint);
+    assert_eq!(
+        program.attach_target.as_deref(),
+        Some("syscalls/sys_enter_openat")
+    );
+
+    object.define_descriptor(1, MapDef::new("events", MapType::PerfEventArray, 4, 4, 0));
+    let mut vm = bpflab::Vm::new(object).unwrap();
+    vm.world().task().set_comm("openat");
+    let event = bpflab::vm::events::Event::input(ProgType::Tracepoint, vec![0; 64]);
+    for _ in 0..3 {
+        vm.run(name, &event).unwrap();
+    }
+    let mut key = [0; 16];
+    key[..6].copy_from_slice(b"openat");
+    let count = vm.map("opens").unwrap().get::<[u8; 16], u64>(&key).unwrap();
+    assert_eq!(count, Some(3));
+}
+
+#[test]
+fn what_a_tool_sets_of_maps_is_needed_where_it_is_used() {
+    let mut object = open("set_by_tool");
+    let judge = |object: &Object, name: &str| {
+        let program = std::sync::Arc::new(object.program(name).unwrap());
+        verify(&program, &Options::default())
+    };
+    for name in ["find_inner", "find_sized"] {
+        let why = judge(&object, name).outcome.unwrap_err();
+        let unjudged = why.unjudged().unwrap_or_else(|| panic!("{name}: {why:?}"));
+        assert_eq!(unjudged.missing()[0].feature, Feature::MapShape, "{name}");
+    }
+    // What these do with their maps is the same whatever the sizes.
+    for name in ["send", "trace", "sample"] {
+        assert!(judge(&object, name).verdict.is_accepted(), "{name}");
+    }
+
+    let like = object.map("like").unwrap().clone();
+    let outer = object.map("outer").unwrap().clone();
+    object.map_mut("outer").unwrap().set_inner(like).unwrap();
+    object.map_mut("sized").unwrap().set_value_size(8).unwrap();
+    for name in ["find_inner", "find_sized"] {
+        let verdict = judge(&object, name).verdict;
+        assert!(verdict.is_accepted(), "{name}: {}", verdict.message);
+    }
+    let mut changed = object.map_mut("outer").unwrap();
+    let text = changed.set_inner(outer).unwrap_err().to_string();
+    assert!(text.contains("maps nest only once"), "{text}");
+    let mut like = object.map_mut("like").unwrap();
+    let error = like.set_inner(MapDef::new("x", MapType::Array, 4, 8, 1));
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("a map of type array holds no maps"), "{text}");
+}
+
+#[test]
+fn programs_whose_btf_the_kernel_refuses_are_judged_without_it() {
+    let object = open("extern_function");
+    let refusal = object.btf_refusal().unwrap();
+    assert_eq!(refusal.reason, "Invalid func linkage");
+    assert!(refusal.to_string().contains("FUNC bpflab_elsewhere"));
+    let program = std::sync::Arc::new(object.program("calls_global").unwrap());
+    assert!(program.btf_refused && program.btf.is_some());
+    let judged = verify(&program, &Options::default());
+    assert!(judged.verdict.is_accepted(), "{}", judged.verdict.message);
+    // With its types the function would be global, and verified by itself: a pointer to
+    // a number that may be null.
+    let mut typed = Program::clone(&program);
+    typed.btf_refused = false;
+    let typed = verify(&std::sync::Arc::new(typed), &Options::default());
+    assert_ne!(
+        (typed.verdict.is_accepted(), typed.verdict.processed()),
+        (true, judged.verdict.processed())
+    );
+    assert!(open("globals").btf_refusal().is_none());
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::input::KernelArguments;
+use super::input::{KernelArguments, no_program};
 use super::printer::Printer;
 #[cfg(feature = "jit")]
 use crate::harness::{EngineKind, Error, Vm};
@@ -88,11 +88,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         names.extend(object.entries().iter().map(|entry| entry.name()));
     }
     if names.is_empty() {
-        return Err(Failure::bad(format!(
-            "{}: no program in it; a program stands in a section such as 'xdp' or \
-             'tp/syscalls/sys_enter_write'",
-            object.file()
-        )));
+        return Err(no_program(&object));
     }
     #[cfg(feature = "jit")]
     if let Some(machine) = arguments.jit {

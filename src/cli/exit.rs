@@ -59,6 +59,10 @@ impl From<ObjectError> for Failure {
         let options = match error.problem() {
             Problem::Unresolved(text) if text.contains("set_ksym") => "; here that is --ksym",
             Problem::Unresolved(text) if text.contains("set_kconfig") => "; here that is --kconfig",
+            Problem::Unresolved(text) if text.contains("set the type") => "; here that is --type",
+            Problem::Unresolved(text) if text.contains("define_descriptor") => {
+                "; here that is --map-def fd:0=TYPE:KEY_SIZE:VALUE_SIZE:MAX_ENTRIES"
+            }
             _ => "",
         };
         Self::bad(format!("{error}{options}"))

@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::Failure;
+use super::object_rules::{MapRule, TypeRule};
 use crate::btf::Btf;
 use crate::object::cases::{CaseError, Cases};
-use crate::object::{Object, Target};
+use crate::object::{Entry, Object, Target};
+use crate::program::{MapDef, MapOrigin};
+use crate::spec::MapType;
+use crate::spec::limits::PAGE_SIZE;
 
 /// The kernel that programs are relocated for.
 #[derive(Debug, Args)]
@@ -26,6 +30,18 @@ pub(super) struct KernelArguments {
     /// or one address (NAME=0xffffffff81000000)
     #[arg(long, value_name = "FILE|NAME=ADDRESS")]
     pub ksym: Vec<String>,
+    /// Program type of the programs whose section names none, or of those whose name or
+    /// section fits a pattern: --type sched_cls, --type 'count=xdp', --type '2/*=sched_cls',
+    /// --type 'hook=cgroup_sock_addr:cgroup_inet4_connect'
+    #[arg(long = "type", value_name = "[PATTERN=]PROG_TYPE[:ATTACH_TYPE]", value_parser = TypeRule::parse)]
+    pub types: Vec<TypeRule>,
+    /// Attribute of a map that its tool sets at run time: type, key_size, value_size,
+    /// max_entries, map_flags, map_extra, or inner, the map whose shape the inner maps
+    /// have (--map-def events.max_entries=4096, --map-def outer.inner=counters,
+    /// --map-def outer.inner=array:4:8:16); or the map that instructions name by a
+    /// descriptor, as bpftrace 0.17 writes them (--map-def fd:0=percpu_hash:16:8:4096)
+    #[arg(long, value_name = "MAP.ATTRIBUTE=VALUE", value_parser = MapRule::parse)]
+    pub map_def: Vec<MapRule>,
 }
 
 impl KernelArguments {
@@ -47,6 +63,18 @@ impl KernelArguments {
                 None => object.read_kallsyms(&read_text(given)?),
             }
         }
+        // What names programs wins over what is for all that have no type.
+        let (named, rest): (Vec<_>, Vec<_>) =
+            self.types.iter().partition(|rule| rule.names_programs());
+        for rule in named.into_iter().chain(rest) {
+            rule.apply(&mut object)?;
+        }
+        // A map whose shape another takes may be changed itself.
+        let (takes, other): (Vec<_>, Vec<_>) =
+            self.map_def.iter().partition(|rule| rule.takes_shape());
+        for rule in other.into_iter().chain(takes) {
+            rule.apply(&mut object)?;
+        }
         Ok(object)
     }
 
@@ -58,6 +86,12 @@ impl KernelArguments {
         } else {
             Cases::open(file)
         };
+        if !self.types.is_empty() || !self.map_def.is_empty() {
+            return Err(Failure::bad(
+                "--type and --map-def change objects; a case says its program type and its maps \
+                 itself (prog_type, maps)",
+            ));
+        }
         // Not a line, the file itself can't be read.
         let unreadable =
             |error: CaseError| Failure::bad(format!("{}: {}", error.file, error.problem));
@@ -84,6 +118,80 @@ impl KernelArguments {
             _ => None,
         })
     }
+}
+
+/// That an object has no program to do anything with.
+pub(super) fn no_program(object: &Object) -> Failure {
+    let optional: Vec<_> = object.entries().iter().map(|entry| entry.name()).collect();
+    let file = object.file();
+    Failure::bad(match optional.as_slice() {
+        [] => format!(
+            "{file}: no program in it; a program stands in a section such as 'xdp' or \
+             'tp/syscalls/sys_enter_write'"
+        ),
+        names => format!(
+            "{file}: no program is loaded with it; name one: {}",
+            names.join(", ")
+        ),
+    })
+}
+
+/// What is to be said of programs that are skipped, since their sections name no type.
+pub(super) fn skipped(object: &Object, wanted: &[String]) -> Vec<String> {
+    let skipped = object
+        .untyped()
+        .filter(|_| wanted.is_empty())
+        .map(|entry| format!("program '{}' is skipped: {}", entry.name(), no_type(entry)));
+    skipped.collect()
+}
+
+/// What is to be said of an object whose programs are judged: BTF that the kernel refuses,
+/// maps that no kernel makes before their tool has completed them.
+pub(super) fn warnings(object: &Object) -> Vec<String> {
+    let file = object.file();
+    let refused = object.btf_refusal().map(|refusal| {
+        format!(
+            "{file}: the kernel refuses the BTF ({refusal}); the programs are judged without it, \
+             as libbpf loads them"
+        )
+    });
+    let maps = object.maps().iter().filter_map(|map| {
+        let attribute = unset(map)?;
+        let name = &map.name;
+        Some(format!(
+            "{file}: map '{name}' ({}) has no {attribute}, which its tool sets at run time; set \
+             it: --map-def {name}.{attribute}=…",
+            map.map_type
+        ))
+    });
+    refused.into_iter().chain(maps).collect()
+}
+
+/// The attribute without which the kernel makes no such map, and which is 0 or missing.
+fn unset(map: &MapDef) -> Option<&'static str> {
+    let info = map.map_type.info();
+    // libbpf fills in the number of CPUs.
+    let counts_cpus = map.map_type == MapType::PerfEventArray;
+    if !map.autocreate || map.origin != MapOrigin::Declared {
+        None
+    } else if map.key_size == 0 && !info.key.allows(0) {
+        Some("key_size")
+    } else if map.value_size == 0 && !info.value.allows(0) {
+        Some("value_size")
+    } else if map.max_entries == 0 && !counts_cpus && !info.entries.allows(0, PAGE_SIZE) {
+        Some("max_entries")
+    } else {
+        (map.map_type.holds_maps() && map.inner.is_none()).then_some("inner")
+    }
+}
+
+/// Why a program has no type, and what to do.
+pub(super) fn no_type(entry: &Entry) -> String {
+    format!(
+        "section '{}' names no program type; give one: --type {}=PROG_TYPE",
+        entry.section(),
+        entry.name()
+    )
 }
 
 /// An address in hexadecimal, with or without `0x`.

@@ -15,6 +15,7 @@ mod inspect;
 mod kernel;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod live;
+mod object_rules;
 mod printer;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 mod record;

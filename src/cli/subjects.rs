@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::Failure;
-use super::input::KernelArguments;
+use super::input::{KernelArguments, no_program, no_type, warnings};
 use crate::object::cases::Cases;
 use crate::object::{ObjectError, Place};
 use crate::program::Program;
@@ -40,6 +40,10 @@ pub(super) struct ProgramArguments {
 pub(super) enum Found {
     /// A program.
     Program(Subject, Arc<Program>),
+    /// What is to be said of the programs that follow.
+    Warning(String),
+    /// A program whose section names no type: what to do.
+    Untyped(Subject, String),
     /// A case that is none, or a program that can't be relocated: what is wrong.
     Broken(Subject, String),
     /// A whole object that can't be used.
@@ -98,17 +102,39 @@ impl ProgramArguments {
         judge: &mut impl FnMut(Found) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut object = self.kernel.open(&wanted.object)?;
+        let mut untyped = Vec::new();
+        for entry in object.untyped() {
+            untyped.push(entry.name().to_owned());
+        }
         if !wanted.programs.is_empty() {
             object.load_only(wanted.programs.iter().map(String::as_str))?;
+            untyped.retain(|name| wanted.programs.contains(name));
+            for name in &untyped {
+                object.entry_mut(name)?.set_autoload(false);
+            }
         }
         let file = object.file();
-        for program in object.programs() {
+        let mut programs = object.programs().peekable();
+        if programs.peek().is_none() && untyped.is_empty() {
+            return Err(no_program(&object));
+        }
+        for warning in warnings(&object) {
+            judge(Found::Warning(warning))?;
+        }
+        for program in programs {
             judge(match program {
                 Ok(program) => {
                     Found::Program(Subject::of_program(file, &program), Arc::new(program))
                 }
                 Err(error) => broken(file, error),
             })?;
+        }
+        for name in &untyped {
+            let entry = object.entry(name)?;
+            judge(Found::Untyped(
+                Subject::of_entry(file, entry),
+                no_type(entry),
+            ))?;
         }
         Ok(())
     }

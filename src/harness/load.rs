@@ -182,7 +182,7 @@ impl Vm {
         let sharing = match (&def.shared, def.pinning) {
             (Some(token), _) => Some(Sharing::Token(token.clone())),
             (None, Pinning::ByName) => Some(Sharing::Pinned(def.name.clone())),
-            (None, Pinning::None) => None,
+            (None, Pinning::None | Pinning::ByObject | Pinning::Other(_)) => None,
         };
         let known = self
             .shared

@@ -258,7 +258,8 @@ fn load_btf(btf: &Btf) -> Result<BtfFd> {
     let bytes = btf.to_bytes();
     BtfFd::load(&bytes, &mut []).map_err(|errno| {
         let mut log = vec![0; LOG];
-        let errno = BtfFd::load(&bytes, &mut log).err().unwrap_or(errno);
+        // The retry may fail for another reason: the log is longer than its buffer.
+        let _ = BtfFd::load(&bytes, &mut log);
         KernelError {
             log: text(&log),
             ..KernelError::new(Command::BtfLoad, "BTF", errno)

@@ -225,6 +225,7 @@ impl<'a> Assembly<'a> {
             None if slots::loads_function(insn) => Err(Problem::Relocation(
                 "the address of a function without a relocation that says which".to_owned(),
             )),
+            None if slots::names_descriptor(insn) => self.descriptor(at, insn).map(|()| None),
             None => Ok(None),
             Some(RelocTarget::Broken(problem)) => Err((**problem).clone()),
             Some(RelocTarget::Call { code, slot }) => {
@@ -302,6 +303,25 @@ impl<'a> Assembly<'a> {
         if let Some(slot) = self.insns.get_mut(at + 1) {
             slot.imm = imm;
         }
+    }
+
+    /// Puts the map that was defined for a descriptor in its place.
+    fn descriptor(&mut self, at: usize, insn: RawInsn) -> std::result::Result<(), Problem> {
+        let Some(&map) = self.with.object.descriptors.get(&insn.imm) else {
+            let fd = insn.imm;
+            return Err(Problem::Unresolved(format!(
+                "refers to a map by descriptor {fd}, which only the process that wrote the \
+                 object had (bpftrace before 0.18 does so): say what map it is \
+                 (define_descriptor)"
+            )));
+        };
+        let kind = if insn.src() == PseudoKind::MapFd.src() {
+            PseudoKind::MapIdx
+        } else {
+            PseudoKind::MapIdxValue
+        };
+        self.map(at, insn, map, kind);
+        Ok(())
     }
 
     /// Names a map in a 64-bit immediate, or poisons both slots if it isn't made.

@@ -13,7 +13,7 @@ use super::types::Sections;
 use super::{bpftrace, btf_fixup, maps_btf, maps_legacy, resolve, struct_ops};
 use crate::btf::{Btf, BtfExt, Kind, Record, Records};
 use crate::isa::RawInsn;
-use crate::program::{Initial, MapOrigin};
+use crate::program::{Initial, MapOrigin, Pinning};
 use crate::spec::{AttachType, MapType, ProgFlags, Section as SectionName, SectionFlags};
 use crate::util::MapId;
 
@@ -131,6 +131,11 @@ fn types(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()
             Ok(ext) => lines(object, &btf, &ext),
             Err(error) => object.note(".BTF.ext", format!("left out: {error}")),
         }
+    }
+    object.btf_refusal = btf.refusal();
+    if let Some(refusal) = &object.btf_refusal {
+        let text = format!("refused by the kernel: {refusal}; programs are loaded without it");
+        object.note(".BTF", text);
     }
     object.btf = Some(btf);
     Ok(())
@@ -272,6 +277,17 @@ fn maps(object: &mut Object, image: &Image<'_>, homes: &mut Homes) -> Result<()>
             }
         }
     }
+    let pinned = object.maps.iter().filter_map(|map| match map.pinning {
+        Pinning::Other(number) => Some(format!(
+            "map '{}' has pinning {number}, which its own loader gives a meaning; libbpf \
+             refuses it (0 and 1, LIBBPF_PIN_BY_NAME, are known), here it is not shared",
+            map.name
+        )),
+        _ => None,
+    });
+    for text in pinned.collect::<Vec<_>>() {
+        object.note(maps_btf::SECTION, text);
+    }
     object.globals = maps_data::globals(image, &types, |section| match homes.of(section) {
         SectionUse::Data(map) => Some(map),
         _ => None,
@@ -407,6 +423,11 @@ fn entries(object: &mut Object) {
     }
     for (section, text) in notes {
         object.note(&section, text);
+    }
+    // bpftrace writes no license, and loads all of its programs with this one.
+    let of_bpftrace = |code: &Code| bpftrace::libbpf_name(&code.name).is_some();
+    if object.license.is_empty() && object.code.iter().any(of_bpftrace) {
+        "GPL".clone_into(&mut object.license);
     }
 }
 

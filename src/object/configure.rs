@@ -9,7 +9,7 @@ use super::map_mut::MapMut;
 use super::model::{Entry, Extern, Note, Object, unknown};
 use super::resolve;
 use super::target::Target;
-use crate::btf::Btf;
+use crate::btf::{Btf, Refusal};
 use crate::program::{MapDef, MapOrigin};
 use crate::spec::{AttachType, ProgFlags, ProgType, Section, SectionFlags, section_rules};
 
@@ -45,6 +45,13 @@ impl Object {
     #[must_use]
     pub fn btf(&self) -> Option<&Btf> {
         self.btf.as_ref()
+    }
+
+    /// Why the kernel refuses its BTF, as far as that can be read in it: programs are
+    /// loaded without it then.
+    #[must_use]
+    pub fn btf_refusal(&self) -> Option<&Refusal> {
+        self.btf_refusal.as_ref()
     }
 
     /// What its author may want to know: skipped sections and the like.
@@ -151,8 +158,12 @@ impl Object {
 
     /// The kernel that programs are relocated for; the running one, where it shows
     /// its BTF, unless something else is set.
+    ///
+    /// `__kconfig` externs get their values from the running kernel's configuration
+    /// (`/boot/config-*`, `/proc/config.gz`) only while nothing else is set.
     pub fn set_target(&mut self, target: Target) {
         self.target = target;
+        resolve::fill_kconfig(self);
     }
 
     /// Sets a value of the kernel's configuration as its file writes it (`y`,

@@ -2,8 +2,12 @@
 //! `.kconfig` map, and how the values of a kernel's configuration become their
 //! bytes (libbpf, `bpf_object__collect_externs` and `set_kcfg_value_*`).
 
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
 use rustc_hash::FxHashMap;
 
+use super::compressed;
 use super::types::resolve;
 use crate::btf::{Btf, Encoding, Kind};
 use crate::util::TypeId;
@@ -21,7 +25,13 @@ const VIRTUAL: &[(&str, u64)] = &[
 /// The values that are known, as a configuration file writes them: `y`, `250`,
 /// `"text"`.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kconfig(FxHashMap<String, String>);
+pub(super) struct Kconfig {
+    given: Values,
+    /// Those of the running kernel, where programs are for it: what is given wins.
+    running: Option<Arc<Values>>,
+}
+
+type Values = FxHashMap<String, String>;
 
 /// What a `__kconfig` variable holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +98,18 @@ fn kind_of_char(btf: &Btf, ty: TypeId) -> bool {
 impl Kconfig {
     /// Sets one value; it wins over what was there.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.0.insert(name.to_owned(), value.to_owned());
+        self.given.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Takes what is not given from these values, or from none.
+    pub fn set_running(&mut self, running: Option<Arc<Values>>) {
+        self.running = running;
+    }
+
+    /// The value of this name.
+    fn get(&self, name: &str) -> Option<&String> {
+        let running = || self.running.as_ref()?.get(name);
+        self.given.get(name).or_else(running)
     }
 
     /// Takes the values of a configuration file's text that are not set yet.
@@ -96,19 +117,7 @@ impl Kconfig {
     /// # Errors
     /// The first `CONFIG_` line that isn't an assignment, with its number.
     pub fn read(&mut self, text: &str) -> Result<(), String> {
-        for (index, line) in text.lines().enumerate() {
-            if !line.starts_with("CONFIG_") {
-                continue;
-            }
-            let (name, value) = line
-                .split_once('=')
-                .filter(|(_, value)| !value.is_empty())
-                .ok_or_else(|| format!("line {}: '{line}' is no CONFIG_NAME=value", index + 1))?;
-            self.0
-                .entry(name.to_owned())
-                .or_insert_with(|| value.to_owned());
-        }
-        Ok(())
+        read(text, &mut self.given)
     }
 
     /// The bytes of a variable: those of its value, or none if there is no value
@@ -122,7 +131,7 @@ impl Kconfig {
         variable: Variable,
         weak: bool,
     ) -> Result<Option<Vec<u8>>, String> {
-        if let Some(value) = self.0.get(name) {
+        if let Some(value) = self.get(name) {
             return encode(value, variable).map(Some);
         }
         if let Some((_, value)) = VIRTUAL.iter().find(|(known, _)| *known == name) {
@@ -141,6 +150,46 @@ impl Kconfig {
         }
         Ok(None)
     }
+}
+
+/// Adds the values of a configuration file's text that are not among `values` yet.
+///
+/// # Errors
+/// The first `CONFIG_` line that isn't an assignment, with its number.
+fn read(text: &str, values: &mut Values) -> Result<(), String> {
+    for (index, line) in text.lines().enumerate() {
+        if !line.starts_with("CONFIG_") {
+            continue;
+        }
+        let (name, value) = line
+            .split_once('=')
+            .filter(|(_, value)| !value.is_empty())
+            .ok_or_else(|| format!("line {}: '{line}' is no CONFIG_NAME=value", index + 1))?;
+        values
+            .entry(name.to_owned())
+            .or_insert_with(|| value.to_owned());
+    }
+    Ok(())
+}
+
+/// The configuration of the running kernel, read once, where libbpf looks for it:
+/// `/boot/config-$(uname -r)`, then `/proc/config.gz`.
+pub(super) fn running() -> Option<Arc<Values>> {
+    static RUNNING: OnceLock<Option<Arc<Values>>> = OnceLock::new();
+    let read_file = |path: &str| {
+        let bytes = compressed::read(Path::new(path)).ok()?;
+        let mut values = Values::default();
+        read(&String::from_utf8_lossy(&bytes), &mut values).ok()?;
+        Some(Arc::new(values))
+    };
+    RUNNING
+        .get_or_init(|| {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+            let boot = release.map(|release| format!("/boot/config-{}", release.trim_end()));
+            let boot = boot.as_deref().and_then(read_file);
+            boot.or_else(|| read_file("/proc/config.gz"))
+        })
+        .clone()
 }
 
 /// The bytes of a value as a configuration file writes it.

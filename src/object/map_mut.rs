@@ -12,6 +12,25 @@ use crate::spec::{MapFlags, MapType};
 
 type Result<T> = std::result::Result<T, ObjectError>;
 
+impl Object {
+    /// Defines the map that instructions name by a descriptor of the process that wrote the
+    /// object: `bpftrace --emit-elf` before 0.18 numbers its maps so, and leaves out what
+    /// they are. A second definition replaces the first.
+    pub fn define_descriptor(&mut self, fd: i32, map: MapDef) {
+        match self.descriptors.get(&fd) {
+            Some(id) => {
+                if let Some(known) = self.maps.get_mut(id.index()) {
+                    *known = map;
+                }
+            }
+            None => {
+                let id = self.add_map(map);
+                self.descriptors.insert(fd, id);
+            }
+        }
+    }
+}
+
 /// A map of an object, to be changed before it is loaded.
 #[derive(Debug)]
 pub struct MapMut<'o> {
@@ -163,6 +182,30 @@ impl<'o> MapMut<'o> {
     /// Sets `map_extra`.
     pub fn set_extra(&mut self, extra: u64) -> &mut Self {
         self.edit(|map| map.extra = extra)
+    }
+
+    /// Gives the maps that it holds the shape of `inner`, whose entries are left out
+    /// (libbpf, `bpf_map__set_inner_map_fd`).
+    ///
+    /// # Errors
+    /// It holds no maps, or `inner` does.
+    pub fn set_inner(&mut self, inner: MapDef) -> Result<&mut Self> {
+        let holds_maps = |map: &MapDef| map.map_type.holds_maps();
+        if !self.get().is_some_and(holds_maps) {
+            let is = self.get().map_or(MapType::Array, |map| map.map_type);
+            return Err(self.fault(format!("a map of type {is} holds no maps")));
+        }
+        if holds_maps(&inner) {
+            let text = format!("'{}' holds maps itself; maps nest only once", inner.name);
+            return Err(self.fault(text));
+        }
+        let inner = MapDef {
+            initial: Vec::new(),
+            inner: None,
+            pinning: Pinning::None,
+            ..inner
+        };
+        Ok(self.edit(|map| map.inner = Some(Box::new(inner))))
     }
 
     /// Sets whether and how it is pinned.

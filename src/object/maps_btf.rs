@@ -197,7 +197,7 @@ impl<'a> Definition<'a> {
                 self.map.pinning = match number(btf, member.ty)? {
                     0 => Pinning::None,
                     1 => Pinning::ByName,
-                    other => return Err(format!("{other} is neither 0 nor LIBBPF_PIN_BY_NAME")),
+                    other => Pinning::Other(other),
                 }
             }
             "values" if depth == Depth::Inner => return Err("maps nest only once".to_owned()),

@@ -11,6 +11,9 @@ use crate::util::Reader;
 
 /// Bytes of the smallest struct: type, key size, value size, entries.
 const LEAST: u64 = 16;
+/// Bytes that only iproute2's struct has: the number of the inner map is its eighth word;
+/// aya's struct has seven.
+const ELF_MAP: usize = 32;
 
 /// A declared map, and its place in the section.
 #[derive(Debug)]
@@ -90,9 +93,13 @@ fn declared(name: &str, bytes: &[u8], offset: u64) -> Result<Declared, ObjectErr
     );
     map.flags = MapFlags::from_bits_retain(word());
     let (id, pinning, inner) = (word(), word(), word());
-    if pinning != 0 {
-        map.pinning = Pinning::ByName;
-    }
+    map.pinning = match (pinning, bytes.len() >= ELF_MAP) {
+        (0, _) => Pinning::None,
+        // aya's `PinningType::ByName`, iproute2's `PIN_GLOBAL_NS`.
+        (1, false) | (2, _) => Pinning::ByName,
+        (1, true) => Pinning::ByObject,
+        (other, _) => Pinning::Other(other),
+    };
     Ok(Declared {
         map,
         offset,
@@ -127,6 +134,31 @@ fn inner_maps(maps: &mut [Declared]) {
             });
         if let (Some(shape), Some(outer)) = (shape, maps.get_mut(index)) {
             outer.map.inner = Some(Box::new(shape));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of these words.
+    fn pinning(words: &[u32]) -> Pinning {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        declared("m", &bytes, 0).unwrap().map.pinning
+    }
+
+    #[test]
+    fn pinning_means_what_the_struct_of_its_length_says() {
+        for (words, wanted) in [
+            (&[1, 4, 8, 16, 0][..], Pinning::None),
+            (&[1, 4, 8, 16, 0, 0, 1], Pinning::ByName),
+            (&[1, 4, 8, 16, 0, 0, 2], Pinning::ByName),
+            (&[1, 4, 8, 16, 0, 0, 1, 0, 0], Pinning::ByObject),
+            (&[1, 4, 8, 16, 0, 0, 2, 0, 0], Pinning::ByName),
+            (&[1, 4, 8, 16, 0, 0, 7, 0, 0], Pinning::Other(7)),
+        ] {
+            assert_eq!(pinning(words), wanted, "{words:?}");
         }
     }
 }

@@ -38,6 +38,7 @@ mod slots;
 mod struct_ops;
 mod target;
 mod types;
+mod untyped;
 
 pub use error::{Known, ObjectError, Place, Problem};
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::error::Problem;
 use super::kconfig::{self, Kconfig};
 use super::target::Target;
-use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo};
+use crate::btf::{Btf, CoreRelo, FuncInfo, LineInfo, Refusal};
 use crate::isa::RawInsn;
 use crate::program::MapDef;
 use crate::spec::{AttachType, ProgFlags, ProgType};
@@ -51,10 +51,14 @@ pub struct Object {
     pub(super) externs: Vec<Extern>,
     pub(super) globals: Vec<Global>,
     pub(super) btf: Option<Btf>,
+    /// Why the kernel refuses the BTF, if it does.
+    pub(super) btf_refusal: Option<Refusal>,
     pub(super) notes: Vec<Note>,
     pub(super) kconfig: Kconfig,
     pub(super) ksyms: FxHashMap<String, u64>,
     pub(super) target: Target,
+    /// Maps that instructions name by descriptors.
+    pub(super) descriptors: FxHashMap<i32, MapId>,
 }
 
 /// A section of instructions, with everything that refers to them. Positions are
@@ -207,10 +211,12 @@ impl Object {
             externs: Vec::new(),
             globals: Vec::new(),
             btf: None,
+            btf_refusal: None,
             notes: Vec::new(),
             kconfig: Kconfig::default(),
             ksyms: FxHashMap::default(),
             target: Target::default(),
+            descriptors: FxHashMap::default(),
         }
     }
 

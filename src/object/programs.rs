@@ -7,6 +7,7 @@ use super::core::{Relocated, Relocator};
 use super::error::{ObjectError, Place, Problem};
 use super::model::{Entry, Object};
 use super::resolve::{self, Resolved};
+use super::untyped::no_type;
 use crate::btf::{Btf, FuncInfo, LineInfo, Linkage};
 use crate::isa::RawInsn;
 use crate::program::{CoreAccess, Initial, MapDef, Program, Subprogram};
@@ -122,17 +123,14 @@ impl Prepared {
 
     fn program(&mut self, object: &Object, entry: &Entry) -> Result<Program> {
         let Some(prog_type) = entry.prog_type else {
-            let place = Place::Section {
-                name: entry.section.clone(),
-                offset: 0,
-            };
-            let text = format!(
-                "the section's name doesn't say what type of program '{}' is: rename it, or \
-                 set the type",
-                entry.name
-            );
-            return Err(ObjectError::new(place, Problem::Unresolved(text)).of(&object.file));
+            return Err(no_type(object, entry));
         };
+        if let (Some(refusal), Some(_)) = (&object.btf_refusal, &entry.member) {
+            let text = format!("the kernel refuses it ({refusal}), and struct_ops needs it");
+            let name = entry.name.clone();
+            let error = ObjectError::new(Place::Entry { name }, Problem::Btf(text));
+            return Err(error.of(&object.file));
+        }
         let assembler = Assembler {
             object,
             maps: &self.maps,
@@ -172,6 +170,7 @@ impl Prepared {
             func_info: debug.functions,
             lines: debug.lines,
             accesses,
+            btf_refused: object.btf_refusal.is_some(),
         })
     }
 }

@@ -3,8 +3,10 @@
 
 use super::core::types_are_compatible;
 use super::error::Problem;
+use super::kconfig;
 use super::maps_data::write;
 use super::model::{Entry, Extern, ExternKind, Object};
+use super::target::Target;
 use crate::btf::{Btf, Kind, Type, essential_name};
 use crate::program::MapOrigin;
 use crate::util::{MapId, TypeId};
@@ -75,14 +77,27 @@ fn kconfig_map(object: &Object) -> Option<usize> {
 /// Writes the known values of the configuration into the `.kconfig` map. A value that
 /// doesn't fit is an error of the programs that read it.
 pub(super) fn fill_kconfig(object: &mut Object) {
+    let asks = object
+        .externs
+        .iter()
+        .any(|ext| matches!(ext.kind, ExternKind::Kconfig(_)) && ext.name.starts_with("CONFIG_"));
+    let running = asks && matches!(object.target, Target::Auto);
+    object
+        .kconfig
+        .set_running(running.then(kconfig::running).flatten());
     let index = kconfig_map(object);
     let Some(map) = index.and_then(|index| object.maps.get_mut(index)) else {
         return;
     };
     for ext in &object.externs {
-        if let ExternKind::Kconfig(variable) = ext.kind
-            && let Ok(Some(bytes)) = object.kconfig.bytes(&ext.name, variable, ext.weak)
-        {
+        if let ExternKind::Kconfig(variable) = ext.kind {
+            let known = object.kconfig.bytes(&ext.name, variable, ext.weak);
+            let bytes = match known.ok().flatten() {
+                Some(bytes) => bytes,
+                None if map.initial.is_empty() => continue,
+                // What is known no longer is 0 again.
+                None => vec![0; variable.size as usize],
+            };
             write(map, variable.offset as usize, &bytes);
         }
     }

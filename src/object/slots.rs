@@ -44,3 +44,9 @@ fn poisoned(base: i32, index: usize) -> RawInsn {
     let index = i32::try_from(index).unwrap_or(i32::MAX);
     RawInsn::new(CALL, 0, 0, 0, base.saturating_add(index))
 }
+
+/// Whether an instruction names a map by a descriptor of a process.
+pub(super) fn names_descriptor(insn: RawInsn) -> bool {
+    let kinds = [PseudoKind::MapFd, PseudoKind::MapValue];
+    insn.opcode == LOAD_64 && kinds.iter().any(|kind| insn.src() == kind.src())
+}

@@ -37,6 +37,10 @@ pub struct MapSummary {
     pub frozen: bool,
     /// Whether it is pinned by its name.
     pub pinned: bool,
+    /// How it is pinned otherwise: `by object` (iproute2's `PIN_OBJECT_NS`), or the number
+    /// that its own loader gives a meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinning: Option<String>,
     /// Whether it is made when the object is loaded.
     pub autocreate: bool,
     /// What it comes from: `declared`, `kconfig`, or the section whose data it holds.
@@ -73,6 +77,11 @@ impl MapSummary {
             initial: map.initial.len(),
             frozen: map.frozen,
             pinned: map.pinning == Pinning::ByName,
+            pinning: match map.pinning {
+                Pinning::None | Pinning::ByName => None,
+                Pinning::ByObject => Some("by object".to_owned()),
+                Pinning::Other(number) => Some(number.to_string()),
+            },
             autocreate: map.autocreate,
             origin: match &map.origin {
                 MapOrigin::Declared => "declared".to_owned(),
@@ -119,6 +128,7 @@ impl MapSummary {
                 rest.push(what.to_owned());
             }
         }
+        rest.extend(self.pinning.as_ref().map(|how| format!("pinning {how}")));
         vec![
             self.name.clone(),
             self.map_type.to_owned(),

@@ -15,6 +15,7 @@ use super::state::{Frame, LinkedSet, NO_PC, State, Step};
 use super::structure;
 use crate::isa::{CallTarget, Insn, Pseudo, Reg};
 use crate::spec::ProgFlags;
+use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
 use crate::util::{Errno, MapId, Pc};
 
@@ -358,7 +359,13 @@ impl Verifier<'_> {
                 }
                 Kind::Func { subprogram }
             }
-            Pseudo::BtfId { .. } => reject!(EFAULT, "bug: a kernel symbol was explored"),
+            // Memory of no bytes: the address can be compared, not followed
+            // (`check_pseudo_btf_id`). Kernel variables are not explored.
+            Pseudo::BtfId { .. } => {
+                *self.reg_mut(dst) =
+                    RegState::pointer(Kind::Mem { size: 0 }, TypeFlags::MEM_RDONLY);
+                return Ok(());
+            }
             Pseudo::MapFd { fd } | Pseudo::MapValue { fd, .. } => {
                 reject!(EBADF, "fd {fd} is not pointing to valid bpf_map")
             }

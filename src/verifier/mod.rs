@@ -201,6 +201,9 @@ fn caller_of(program: &Program) -> Caller<'_> {
 /// ```
 #[must_use]
 pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
+    if program.btf_refused {
+        return verify(&Arc::new(program.without_types()), options);
+    }
     let start = Instant::now();
     let mut statistics = Statistics::default();
     let mut log;

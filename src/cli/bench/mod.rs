@@ -13,6 +13,7 @@ use contender::{Contender, Stopped};
 use ours::Ours;
 
 use super::exit::{Exit, Failure};
+use super::input::skipped;
 use super::printer::Printer;
 use super::run::{Engine, Shot, machine, open, shots};
 use crate::harness::{CompileTime, EngineKind, Vm};
@@ -80,8 +81,12 @@ impl<'a> Session<'a> {
             [] => &[Engine::Checked, Engine::Interp, Engine::Jit],
             engines => engines,
         };
+        let object = open(arguments.object(), &arguments.programs, &arguments.setup)?;
+        for skipped in skipped(&object, &arguments.programs) {
+            printer.warn(&skipped)?;
+        }
         Ok(Self {
-            first: load(arguments)?,
+            first: machine(object, &arguments.programs, &arguments.setup)?,
             engines: engines.iter().map(|engine| (*engine).into()).collect(),
             arguments,
             printer,

@@ -39,6 +39,8 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
                 exit = exit.max(printer.failure(failure)?);
                 return Ok(());
             }
+            Found::Warning(text) => return printer.warn(&text),
+            Found::Untyped(subject, text) => VerdictRow::untyped(subject, &text),
             Found::Broken(subject, text) => VerdictRow::broken(subject, &text),
             Found::Program(subject, program) => {
                 let row = VerdictRow::of(subject);

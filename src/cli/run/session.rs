@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::input::skipped;
 use crate::cli::printer::Printer;
 use crate::harness::{MapView, Vm};
 use crate::program::MapOrigin;
@@ -63,6 +64,9 @@ pub(super) fn run(
         .maps()
         .iter()
         .any(|map| map.map_type == MapType::Ringbuf);
+    for skipped in skipped(&object, arguments.wanted()) {
+        printer.warn(&skipped)?;
+    }
     let mut vm = setup::machine(object, arguments.wanted(), &arguments.setup)?;
     if let Some(engine) = arguments.engine {
         setup::choose_engine(&mut vm, engine.into(), arguments.wanted())?;

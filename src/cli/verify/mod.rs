@@ -61,6 +61,10 @@ impl Session<'_> {
                 self.exit = self.exit.max(printer.failure(failure)?);
                 Ok(())
             }
+            Found::Warning(text) => printer.warn(&text),
+            Found::Untyped(subject, text) => {
+                self.keep(VerdictRow::untyped(subject, &text), "", printer)
+            }
             Found::Broken(subject, text) => {
                 self.keep(VerdictRow::broken(subject, &text), "", printer)
             }

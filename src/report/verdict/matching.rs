@@ -56,7 +56,7 @@ impl fmt::Display for MatchTable<'_> {
             };
             table.row([
                 row.subject.name_among(several),
-                row.verdict.to_owned(),
+                row.word().to_owned(),
                 kernel.verdict.to_owned(),
                 number(row.processed),
                 number(kernel.processed),

@@ -7,9 +7,13 @@ use serde::Serialize;
 use super::kernel_said::{KernelSaid, Match};
 use super::missing::MissingRow;
 use super::words::{errno, is_verdict, reason};
+use crate::object::Entry;
 use crate::program::Program;
 use crate::verifier::diagnose::{Refused, Report};
 use crate::verifier::{Decision, Unverified, Verdict};
+
+/// Why a program was not judged whose section names no program type.
+const NO_TYPE: &str = "no type";
 
 /// What is judged. Its fields are keys of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -37,6 +41,18 @@ impl Subject {
             program: Some(program.name.clone()),
             section: Some(program.section.clone()),
             prog_type: Some(program.prog_type.name()),
+        }
+    }
+
+    /// A program that can't be made of this entry point.
+    #[must_use]
+    pub fn of_entry(object: &str, entry: &Entry) -> Self {
+        Self {
+            id: None,
+            object: Some(object.to_owned()),
+            program: Some(entry.name().to_owned()),
+            section: Some(entry.section().to_owned()),
+            prog_type: entry.prog_type().map(|prog_type| prog_type.name()),
         }
     }
 
@@ -83,7 +99,7 @@ pub struct VerdictRow {
     pub subject: Subject,
     /// `accept`, `reject` or `unjudged`; `error` for what is no program.
     pub verdict: &'static str,
-    /// Why the verdict is `error`: `input`, or the name of a `NoVerdictKind`.
+    /// Why the verdict is `error`: `input`, `no type`, or the name of a `NoVerdictKind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
     /// The error number, positive; 0 for none, null for an unjudged program.
@@ -139,6 +155,24 @@ impl VerdictRow {
             errno: Some(0),
             message: message.to_owned(),
             ..Self::default()
+        }
+    }
+
+    /// A row about a program whose section names no program type: no verdict.
+    #[must_use]
+    pub fn untyped(subject: Subject, message: &str) -> Self {
+        Self {
+            why: Some(NO_TYPE),
+            ..Self::broken(subject, message)
+        }
+    }
+
+    /// The word for what became of it, in a table.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self.why {
+            Some(NO_TYPE) => NO_TYPE,
+            _ => self.verdict,
         }
     }
 

@@ -30,7 +30,7 @@ impl fmt::Display for VerdictTable<'_> {
         for row in self.0 {
             let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
             add([
-                row.verdict.to_owned(),
+                row.word().to_owned(),
                 row.subject.object.clone().unwrap_or_default(),
                 row.subject.name().to_owned(),
                 row.subject.prog_type.unwrap_or("").to_owned(),

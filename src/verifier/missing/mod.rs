@@ -13,11 +13,12 @@ mod tests;
 
 use std::fmt;
 
+use crate::btf::Kind;
 use crate::isa::{CallTarget, Code, Insn, Pseudo};
 use crate::program::Program;
 use crate::spec::helpers::{ArgKind, RetKind, helper};
 use crate::spec::{MapType, ProgType};
-use crate::util::Pc;
+use crate::util::{Pc, TypeId};
 pub(super) use scan::scan;
 
 /// Declares [`Feature`]: the variants, their keys in `--json`, and their names.
@@ -59,7 +60,8 @@ features! {
     KernelBtf "kernel_btf" "kernel type without the kernel's BTF"
         "A type of the kernel, where the kernel's BTF was not given.",
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",
-    Ksym "ksym" "address of a kernel symbol" "The address of a kernel variable or function.",
+    Ksym "ksym" "address of a kernel symbol"
+        "The address of a kernel variable, or of a module's symbol.",
     Arena "arena" "pointer into an arena" "A pointer into an arena (`PTR_TO_ARENA`).",
     Dynptr "dynptr" "dynptr" "A dynptr as an argument (`ARG_PTR_TO_DYNPTR`).",
     Kptr "kptr" "kernel pointer in a map value" "A kernel pointer in a map value (`__kptr`).",
@@ -67,6 +69,8 @@ features! {
         "A use of a typed kernel pointer (`PTR_TO_BTF_ID`).",
     IteratorBuffer "iterator_buffer" "buffer of an iterator as memory of"
         "The buffer of an iterator (`PTR_TO_BUF`) as memory of a helper.",
+    MapShape "map_shape" "map that its tool completes at run time"
+        "A key, a value or an inner map of a map whose tool sets the shape at run time.",
     MapField "map_field" "field of a map" "A load from `struct bpf_map` through a map pointer.",
 }
 
@@ -93,6 +97,7 @@ impl Feature {
                 has_arena.then_some(Self::Arena)
             }
             Insn::LoadPseudo { source, .. } => match source {
+                Pseudo::BtfId { id, btf_fd: 0 } if is_function(program, id) => None,
                 Pseudo::BtfId { .. } => Some(Self::Ksym),
                 Pseudo::MapIdxValue { index, .. } => {
                     is_arena(index as usize).then_some(Self::Arena)
@@ -120,6 +125,13 @@ impl Feature {
             _ => None,
         }
     }
+}
+
+/// Whether a type of the kernel's is a function.
+fn is_function(program: &Program, id: TypeId) -> bool {
+    let kernel = program.kernel_btf.as_ref();
+    let ty = kernel.and_then(|btf| btf.get(id));
+    ty.is_some_and(|ty| ty.kind() == Kind::Func)
 }
 
 impl fmt::Display for Feature {

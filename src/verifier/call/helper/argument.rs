@@ -3,7 +3,7 @@
 use super::under_way::Call;
 use crate::isa::Reg;
 use crate::program::MapDef;
-use crate::spec::helpers::{Arg, ArgKind, Attributes, Detail, TypeFlags, id};
+use crate::spec::helpers::{Arg, ArgKind, Attributes, Detail, RetKind, TypeFlags, id};
 use crate::spec::{MapType, ProgType};
 use crate::verifier::env::Verifier;
 use crate::verifier::memory::{Access, MemoryAccess};
@@ -61,7 +61,10 @@ impl Verifier<'_> {
             call.ref_id = state.ref_id;
         }
         match arg.kind {
-            ArgKind::ConstMapPtr => self.take_map(call, reg),
+            ArgKind::ConstMapPtr => {
+                self.take_map(call, reg)?;
+                self.check_shape_known(call)
+            }
             ArgKind::PtrToMapKey => self.check_key(call, reg),
             ArgKind::PtrToMapValue => {
                 if state.is_null() && arg.nullable() {
@@ -166,6 +169,25 @@ impl Verifier<'_> {
             );
         }
         call.map = Some((map, uid));
+        Ok(())
+    }
+
+    /// What the call needs to know of a map that its tool completes at run time is there:
+    /// the kernel makes no such map without it, so nobody's verdict is known.
+    fn check_shape_known(&self, call: &Call) -> Checked {
+        let Some(def) = call.map.and_then(|(map, _)| self.map(map)) else {
+            return Ok(());
+        };
+        let info = def.map_type.info();
+        let takes = |kind| call.prototype.args.iter().any(|arg| arg.kind == kind);
+        let finds = call.prototype.ret.kind == RetKind::PtrToMapValue;
+        let keyed = takes(ArgKind::PtrToMapKey) && def.key_size == 0 && !info.key.allows(0);
+        let values = finds || takes(ArgKind::PtrToMapValue);
+        let valued = values && def.value_size == 0 && !info.value.allows(0);
+        let nested = finds && def.map_type.holds_maps() && def.inner.is_none();
+        if keyed || valued || nested {
+            return Err(Reject::unmodelled(Feature::MapShape));
+        }
         Ok(())
     }
 
