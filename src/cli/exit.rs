@@ -78,7 +78,11 @@ impl From<Error> for Failure {
             Error::Event(EventError::NoLayout { .. }) => Exit::Unavailable,
             _ => Exit::Bad,
         };
-        Self::with(exit, error)
+        let option = match error {
+            Error::MapCreate { .. } => "; --map-def sets what its tool sets at run time",
+            _ => "",
+        };
+        Self::with(exit, format!("{error}{option}"))
     }
 }
 

@@ -262,6 +262,9 @@ impl<'p> Flow<'p> {
                 value if value.is_empty() => value,
                 value => value | Holds::MOVED,
             },
+            Pseudo::BtfId { id, btf_fd: 0 } if super::is_function(self.program, id) => {
+                Holds::empty()
+            }
             Pseudo::BtfId { .. } => Holds::TYPED,
             _ => Holds::empty(),
         }
