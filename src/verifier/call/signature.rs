@@ -11,7 +11,6 @@ use crate::spec::limits::MAX_REG_ARGS;
 use crate::util::TypeId;
 use crate::verifier::attach_target::{kind_name, shown_name};
 use crate::verifier::reject::{Checked, reject, unmodelled};
-use crate::verifier::structure::SubprogramInfo;
 
 /// What a parameter takes (`enum bpf_arg_type`, as far as functions have it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,13 +113,17 @@ mod tag {
     }
 }
 
-/// The signature of function `number`.
+/// The signature of function `number`, whose type is `type_id`.
 ///
 /// # Errors
 /// The kernel's; without words for a static function, of which nothing is asked.
-pub(crate) fn of(program: &Program, number: u32, function: &SubprogramInfo) -> Checked<Signature> {
-    let global = function.global;
-    let (Some(btf), Some(id)) = (&program.btf, function.type_id) else {
+pub(crate) fn of(
+    program: &Program,
+    number: u32,
+    type_id: Option<TypeId>,
+    global: bool,
+) -> Checked<Signature> {
+    let (Some(btf), Some(id)) = (&program.btf, type_id) else {
         reject!(EFAULT, "Global functions need valid BTF");
     };
     let ty = btf.ty(id);
@@ -222,11 +225,6 @@ fn resolve(btf: &Btf, id: TypeId) -> Type<'_> {
     btf.resolve(id).unwrap_or(btf.ty(TypeId(0)))
 }
 
-/// Whether a pointer to this type is a dynptr (`btf_is_dynptr_ptr`).
-pub(crate) fn is_dynptr(target: Type<'_>) -> bool {
-    target.kind().is_composite() && target.name() == "bpf_dynptr"
-}
-
 fn is_number(ty: Type<'_>) -> bool {
     ty.kind() == Kind::Int || ty.kind().is_any_enum()
 }
@@ -289,7 +287,8 @@ impl Parameter<'_> {
             return Ok(Some(Argument::Context));
         }
         let target = resolve(self.btf, pointed);
-        if is_dynptr(target) {
+        // `btf_is_dynptr_ptr`
+        if target.kind().is_composite() && target.name() == "bpf_dynptr" {
             if self.tags != 0 {
                 return self.contradiction();
             }
@@ -426,13 +425,7 @@ mod tests {
         }
         let mut program = Program::new("p", ProgType::SchedCls, Vec::new());
         program.btf = Some(types.build().unwrap());
-        let function = SubprogramInfo {
-            name: "f".to_owned(),
-            type_id: Some(id),
-            global,
-            ..SubprogramInfo::new(Pc(1), Pc(2))
-        };
-        let signature = of(&program, 1, &function);
+        let signature = of(&program, 1, Some(id), global);
         signature
             .map(|signature| signature.arguments()[0])
             .map_err(|reject| reject.message().to_owned())

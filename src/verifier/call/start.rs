@@ -46,7 +46,8 @@ impl Verifier<'_> {
             }
             Known::Unasked => {
                 let function = self.subprogram(subprogram);
-                let signature = signature::of(self.program, subprogram, function)?;
+                let signature =
+                    signature::of(self.program, subprogram, function.type_id, function.global)?;
                 self.signatures.set(subprogram, Known::Is(signature));
                 Ok(signature)
             }

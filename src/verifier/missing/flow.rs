@@ -16,6 +16,7 @@ use crate::spec::context::{self, Mode, Yield};
 use crate::spec::helpers::{ArgKind, Caller, Prototype, RetKind, helper, id};
 use crate::util::{HelperId, MapId, Pc};
 use crate::verifier::attach_target::AttachTarget;
+use crate::verifier::call::signature;
 use crate::verifier::context_argument::{self, Argument};
 use crate::verifier::maps::Maps;
 use crate::verifier::reg::MapRef;
@@ -142,6 +143,18 @@ impl<'p> Flow<'p> {
                 .collect();
             for start in functions {
                 self.enter(start, &called_back, &mut pending);
+            }
+            // These are explored by themselves, too.
+            for (start, signature) in global_functions(self.program) {
+                let mut entry = Registers::default();
+                for (reg, argument) in Reg::ARGUMENTS.into_iter().zip(signature.arguments()) {
+                    entry[reg.index()] = match argument {
+                        signature::Argument::Object { .. } => Holds::TYPED,
+                        signature::Argument::Context => Holds::CONTEXT,
+                        _ => Holds::empty(),
+                    };
+                }
+                self.enter(start, &entry, &mut pending);
             }
             // All again: what they yield may depend on what was stored since.
             let seen = (0u32..).zip(&self.seen).filter(|(_, seen)| **seen);
@@ -361,6 +374,18 @@ impl<'p> Flow<'p> {
             _ => Holds::empty(),
         }
     }
+}
+
+/// The global functions of a program by their first instruction, but for its entry.
+pub(super) fn global_functions(
+    program: &Program,
+) -> impl Iterator<Item = (Pc, signature::Signature)> {
+    let numbered = (0u32..).zip(&program.subprograms);
+    let global = numbered.filter(|(_, function)| function.global && function.start != Pc(0));
+    global.filter_map(|(number, function)| {
+        let known = signature::of(program, number, function.type_id, true);
+        Some((function.start, known.ok()?))
+    })
 }
 
 /// The instruction that a relative address names.

@@ -1,14 +1,13 @@
 //! Every use in a program of what is not modelled, whether a path executes it or not.
 
-use super::flow::{Flow, Holds};
+use super::flow::{Flow, Holds, global_functions};
 use super::{Feature, Missing};
-use crate::btf::{Btf, Kind};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::program::Program;
 use crate::spec::helpers::{Arg, ArgKind, Caller, Detail, helper};
-use crate::util::{Pc, TypeId};
+use crate::util::Pc;
 use crate::verifier::attach_target::needs_kernel_btf;
-use crate::verifier::call::signature::is_dynptr;
+use crate::verifier::call::signature::{Argument, Signature};
 
 /// Finds every use.
 pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<Missing> {
@@ -51,21 +50,10 @@ impl Scan<'_> {
 
     /// Global functions with a dynptr among their parameters, by their first instruction.
     fn takers_of_dynptrs(&self) -> Vec<Pc> {
-        let takes = |function: &&crate::program::Subprogram| {
-            let btf = self.program.btf.as_ref().zip(function.type_id);
-            btf.is_some_and(|(btf, id)| {
-                let prototype = btf.get(id).and_then(|ty| ty.target());
-                let mut params = prototype
-                    .into_iter()
-                    .flat_map(|prototype| prototype.params());
-                function.global && params.any(|param| points_to_dynptr(btf, param.ty))
-            })
-        };
-        let functions = self.program.subprograms.iter();
-        functions
-            .filter(takes)
-            .map(|function| function.start)
-            .collect()
+        let takes =
+            |(_, arguments): &(Pc, Signature)| arguments.arguments().contains(&Argument::Dynptr);
+        let functions = global_functions(self.program).filter(takes);
+        functions.map(|(start, _)| start).collect()
     }
 
     fn insn(&mut self, pc: Pc, insn: &Insn) {
@@ -138,10 +126,4 @@ fn passed(arg: Arg, held: Holds) -> Option<Feature> {
         ArgKind::PtrToMem | ArgKind::PtrToMapKey | ArgKind::PtrToMapValue
     );
     (held.contains(Holds::BUFFER) && is_memory).then_some(Feature::IteratorBuffer)
-}
-
-fn points_to_dynptr(btf: &Btf, id: TypeId) -> bool {
-    let pointer = btf.resolve(id).ok().filter(|ty| ty.kind() == Kind::Ptr);
-    let target = pointer.and_then(|pointer| btf.resolve(pointer.target_id()?).ok());
-    target.is_some_and(is_dynptr)
 }
