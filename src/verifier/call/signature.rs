@@ -402,7 +402,6 @@ mod tests {
     use super::*;
     use crate::btf::{Builder, Encoding, Linkage, Param};
     use crate::spec::ProgType;
-    use crate::util::Pc;
 
     /// The signature of `int f(T x)`, T made by `make`, with tags.
     fn one(
