@@ -293,21 +293,89 @@ fn tail_calls_in_the_middle() {
     agree(&all[..2], 60, "r0: 46");
 }
 
-/// 8 frames are all that there are, also for who is called in the middle.
+/// A chain of functions from the main program on, the last of which does this.
+fn chain(functions: usize, end: &str) -> String {
+    let mut text = String::from("r6 = r1\ncall f_1\nr0 += 1\nexit\n");
+    for depth in 1..functions {
+        let next = depth + 1;
+        text += &format!("f_{depth}: r6 = r1\nr1 = r6\ncall f_{next}\nr0 += r0\nexit\n");
+    }
+    text + &format!("f_{functions}: {end}")
+}
+
+/// A tail call from a function takes the place of that function only: its callers wait,
+/// and the other program has eight frames of its own.
 #[test]
-fn a_program_that_is_left_to_deep_inside_has_no_more_frames() {
+fn a_program_that_is_left_to_deep_inside_has_frames_of_its_own() {
     let maps = [values(8), jumps()];
-    let chain = |end: &str| {
-        let mut text = String::from("r6 = r1\ncall f_1\nexit\n");
-        for depth in 1..7 {
-            text += &format!("f_{depth}: r6 = r1\nr1 = r6\ncall f_{}\nexit\n", depth + 1);
-        }
-        text + "f_7: " + end
-    };
     let tail = "r2 = map[idx:1]\nr3 = 1\ncall bpf_tail_call\nr0 = 3\nexit";
-    let first = program("p", &maps, &chain(tail));
-    let second = program("q", &maps, &chain("r0 = 1\nexit"));
-    agree(&[first, second], 40, "more than 8 nested calls");
+    let first = program("p", &maps, &chain(7, tail));
+    let second = program("q", &maps, &chain(7, "r0 = 1\nexit"));
+    // Six times doubled and one more, twice over.
+    agree(&[first, second], 40, "r0: 4161");
+}
+
+/// To itself from its eighth frame, 33 times: 239 functions are under way at the end.
+#[test]
+fn tail_calls_lead_to_eight_frames_each_time() {
+    let maps = [values(8), jumps()];
+    let tail = "r2 = map[idx:1]\nr3 = 1\ncall bpf_tail_call\nr0 = 0\nexit";
+    let first = program("p", &maps, &chain(7, tail));
+    let again = program("q", &maps, &chain(7, tail));
+    // r0 = 64 r0 + 1, 34 times, in 64 bits.
+    let r0 = (0..34).fold(0u64, |r0, _| r0.wrapping_mul(64).wrapping_add(1));
+    agree(&[first, again], 40, &format!("r0: {r0}"));
+}
+
+/// What the programs of `tail_calls_back` return: all engines, and in `equality_kernel`
+/// the running kernel.
+#[test]
+fn callers_go_on_with_what_tail_calls_returned() {
+    let expected = [
+        // 34 from the last, which finds the limit reached, and one from each.
+        ("itself", 34 + 34),
+        ("itself_by_global", 34 * 3 + 34),
+        ("forty_leaves", 33 * 1000 + 7),
+        ("nowhere", 1 + 2 + 4),
+        ("nine_frames", 3 + 5),
+    ];
+    for (name, retval) in expected {
+        for engine in ENGINES {
+            let object = Object::open("tests/objects/tail_calls_back.bpf.o").unwrap();
+            let mut vm = Vm::new(object).unwrap();
+            vm.set_engine(engine);
+            let outcome = vm.run(name, &Event::packet(vec![0; 64])).unwrap();
+            assert_eq!(outcome.returned(name), Some(retval), "{name} on {engine}");
+        }
+    }
+}
+
+/// A program that nobody verified: who calls itself has eight frames, and who calls itself
+/// back has as many as there are.
+#[test]
+fn calls_without_an_end_are_faults() {
+    let maps = [values(8), jumps()];
+    let first = "r2 = map[idx:1]\nr3 = 1\ncall bpf_tail_call\nr0 = 3\nexit";
+    let first = program("p", &maps, first);
+    let itself = program("q", &maps, "call f\nexit\nf: call f\nexit");
+    agree(&[first.clone(), itself], 20, "more than 8 nested calls");
+    let back = "
+        r1 = 1
+        r2 = f_back ll
+        r3 = 0
+        r4 = 0
+        call bpf_loop
+        r0 = 0
+        exit
+        f_back: r1 = 1
+        r2 = f_back ll
+        r3 = 0
+        r4 = 0
+        call bpf_loop
+        r0 = 0
+        exit";
+    let back = program("q", &maps, back);
+    agree(&[first, back], 20, "more than 272 nested calls");
 }
 
 #[test]

@@ -107,7 +107,10 @@ struct Watcher<'t> {
 impl Watch for Watcher<'_> {
     fn before(&mut self, step: &Step<'_>) {
         let trace = self.oracle.trace;
-        self.done |= !Arc::ptr_eq(step.image.program(), trace.program());
+        let is_elsewhere = !Arc::ptr_eq(step.image.program(), trace.program());
+        // A tail call from a function to the program itself.
+        let mut callees = step.frames.iter().skip(1);
+        self.done |= is_elsewhere || callees.any(|frame| frame.start == Pc(0));
         if self.done || self.held >= self.oracle.limit {
             self.unknown += 1;
             return;

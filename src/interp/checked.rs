@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::exception;
 use super::image::Image;
-use super::stack::{Frame, Frames, Stack};
+use super::stack::{Frame, Frames, MAX_FRAMES, Stack};
 use super::watch::{Step, Watch, WatchedFrame};
 use crate::isa::{CallTarget, Insn, Reg};
 use crate::program::Program;
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Runs the function at `at` in a new frame to its end; its r0.
     fn enter(
         &mut self,
@@ -212,7 +212,9 @@ impl Run<'_> {
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>> {
         let depth = self.frames.len();
-        self.push_frame(machine, from, at, from)?;
+        let room = self.stack.reach(machine, self.depth());
+        room.map_err(|full| self.fault(from, full.into()))?;
+        self.push_frame(machine, Frame::new(at, from, from, self.image, &self.regs))?;
         for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(args) {
             self.set(reg, arg);
         }
@@ -307,7 +309,7 @@ impl Run<'_> {
                 let to = insn.subprogram_target(pc(at)).unwrap_or(-1);
                 self.call_subprogram(machine, at, to)
             }
-            CallTarget::Helper(helpers::id::tail_call) => Ok(self.tail_call(machine)),
+            CallTarget::Helper(helpers::id::tail_call) => self.tail_call(machine, at),
             CallTarget::Helper(helper) => self.call_helper(machine, at, helper),
             CallTarget::Kfunc { id, fd_index } => match self.image.kfunc(id, fd_index) {
                 Some(callee) => self.call_kfunc(machine, at, callee),
@@ -338,25 +340,24 @@ impl Run<'_> {
         from: i64,
         to: i64,
     ) -> Result<Next, Box<Fault>> {
-        self.push_frame(machine, from, to, from + 1)?;
+        let mut frame = Frame::new(to, from, from + 1, self.image, &self.regs);
+        frame.chain += self.frames.last().map_or(0, |caller| caller.chain);
+        if frame.chain > limits::MAX_CALL_FRAMES {
+            return Err(self.fault(from, FaultKind::Depth(limits::MAX_CALL_FRAMES)));
+        }
+        self.push_frame(machine, frame)?;
         Ok(Next::Goto(to))
     }
 
-    fn push_frame(
-        &mut self,
-        machine: &mut Machine,
-        from: i64,
-        to: i64,
-        return_to: i64,
-    ) -> Result<(), Box<Fault>> {
+    fn push_frame(&mut self, machine: &mut Machine, frame: Frame<'a>) -> Result<(), Box<Fault>> {
         let depth = self.depth();
-        if depth == limits::MAX_CALL_FRAMES {
-            return Err(self.fault(from, FaultKind::Depth(depth)));
+        if depth >= MAX_FRAMES {
+            return Err(self.fault(frame.from, FaultKind::Depth(MAX_FRAMES)));
         }
-        let frame = Frame::new(to, from, return_to, self.image, &self.regs);
+        let start = frame.start;
         self.frames.push(frame);
         self.stack.clear(depth);
-        self.begin(machine, to);
+        self.begin(machine, start);
         Ok(())
     }
 
@@ -398,17 +399,19 @@ impl Run<'_> {
     /// `bpf_tail_call(ctx, map, index)`: the function ends, and another program begins
     /// in its place, or, if there is none or too many were before it, it goes on as if
     /// nothing had happened.
-    fn tail_call(&mut self, machine: &mut Machine) -> Next {
+    fn tail_call(&mut self, machine: &mut Machine, at: i64) -> Result<Next, Box<Fault>> {
         let target = machine.tail_call_target(self.reg(Reg::R2), self.reg(Reg::R3));
         let image = target.and_then(|program| self.images.get(program.index()));
         match image {
             Some(image) if self.tail_calls < limits::MAX_TAIL_CALLS => {
                 self.tail_calls += 1;
+                let room = self.stack.reach(machine, self.depth().saturating_sub(1));
+                room.map_err(|full| self.fault(at, full.into()))?;
                 self.image = image;
                 self.leave_to(machine);
-                Next::Goto(0)
+                Ok(Next::Goto(0))
             }
-            _ => Next::Follow,
+            _ => Ok(Next::Follow),
         }
     }
 

@@ -3,10 +3,17 @@
 //!
 //! ```text
 //! low addresses                                                       high addresses
-//! │ frame 7 │ head │ …… │ frame 1 (512 bytes) │ head 1 │ frame 0 (512 bytes) │ head 0 │
+//! │ frame n │ head │ …… │ frame 1 (512 bytes) │ head 1 │ frame 0 (512 bytes) │ head 0 │
 //!                                             ▲                              ▲        ▲
 //!                                   end of frame 1                 end of frame 0   rest
 //! ```
+//!
+//! One program has at most [`MAX_CALL_FRAMES`] functions under way. A tail call from a
+//! subprogram replaces that subprogram's frame only: its callers wait below the program
+//! that it led to, which has [`MAX_CALL_FRAMES`] of its own (`emit_bpf_tail_call_indirect`,
+//! `arch/x86/net/bpf_jit_comp.c`). So there are [`MAX_FRAMES`]. Their bytes are one block,
+//! of which the system maps what is used; their regions are made when a program or a
+//! callback begins that may reach them, the same ones at the same time on every engine.
 //!
 //! An engine goes by the host address of the end of the frame under way, where its head
 //! begins; the callee's is [`STRIDE`] bytes below. Before and after a run it is at
@@ -21,7 +28,7 @@
 use std::sync::Arc;
 
 use super::image::Image;
-use crate::spec::limits::{MAX_CALL_FRAMES, MAX_MAY_GOTO, STACK_SIZE};
+use crate::spec::limits::{MAX_CALL_FRAMES, MAX_MAY_GOTO, MAX_TAIL_CALLS, STACK_SIZE};
 use crate::vm::Machine;
 use crate::vm::memory::{Address, Region, SharedBytes, SpaceFull};
 
@@ -60,13 +67,18 @@ pub struct Stack {
 pub(crate) struct Frames {
     /// All of them, the outermost last.
     bytes: Arc<SharedBytes>,
-    /// Their regions, the outermost first.
-    regions: [Address; MAX_CALL_FRAMES],
+    /// Their regions, the outermost first; the first [`MAX_CALL_FRAMES`], and as many more
+    /// as were asked for.
+    regions: Vec<Address>,
     /// What messages call them.
-    names: [Arc<str>; MAX_CALL_FRAMES],
+    names: Vec<Arc<str>>,
     /// The host address of `rest`.
     rest: u64,
 }
+
+/// Functions that can be under way at once: those of a program, and those of as many more
+/// as tail calls lead to.
+pub(super) const MAX_FRAMES: usize = MAX_CALL_FRAMES * (MAX_TAIL_CALLS as usize + 1);
 
 /// Frames that nobody is to use: machine code does not look how many functions are under
 /// way, only who enters it does.
@@ -74,7 +86,7 @@ const RESERVE: usize = MAX_CALL_FRAMES;
 
 /// Where in the block the frame at a depth begins.
 const fn start(depth: usize) -> usize {
-    (RESERVE + MAX_CALL_FRAMES - 1).saturating_sub(depth) * STRIDE
+    (RESERVE + MAX_FRAMES - 1).saturating_sub(depth) * STRIDE
 }
 
 impl Stack {
@@ -88,33 +100,48 @@ impl Stack {
 
     /// Takes the frames out of the memory of `machine`.
     pub(super) fn remove(self, machine: &mut Machine) {
-        for region in self.frames.iter().flat_map(|frames| frames.regions) {
-            machine.space.remove(region);
+        for region in self.frames.iter().flat_map(|frames| &frames.regions) {
+            machine.space.remove(*region);
         }
     }
 }
 
 impl Frames {
     fn new(machine: &mut Machine) -> Result<Self, SpaceFull> {
-        let bytes = Arc::new(SharedBytes::zeroed((RESERVE + MAX_CALL_FRAMES) * STRIDE));
-        let name: Arc<str> = Arc::from("stack");
-        let mut regions = [Address::new(0, 0); MAX_CALL_FRAMES];
-        for (depth, region) in regions.iter_mut().enumerate() {
-            let window = start(depth)..start(depth) + STACK_SIZE;
-            let frame = Region::window(name.clone(), bytes.clone(), window);
-            *region = machine.space.insert(frame)?;
-        }
+        let bytes = Arc::new(SharedBytes::zeroed((RESERVE + MAX_FRAMES) * STRIDE));
         let rest = bytes.host_address() + (start(0) + STACK_SIZE + STRIDE) as u64;
         let mut frames = Self {
             bytes,
-            regions,
-            names: std::array::from_fn(|_| name.clone()),
+            regions: Vec::new(),
+            names: Vec::new(),
             rest,
         };
-        for depth in 0..MAX_CALL_FRAMES {
-            frames.tell(depth);
-        }
+        frames.reach(machine, 0)?;
         Ok(frames)
+    }
+
+    /// Makes the regions of the frames that a program or a callback may use whose first
+    /// frame is the one at a depth.
+    #[inline]
+    pub(super) fn reach(&mut self, machine: &mut Machine, depth: usize) -> Result<(), SpaceFull> {
+        let frames = (depth + MAX_CALL_FRAMES).min(RESERVE + MAX_FRAMES);
+        match frames > self.regions.len() {
+            true => self.grow(machine, frames),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, machine: &mut Machine, frames: usize) -> Result<(), SpaceFull> {
+        let name: Arc<str> = Arc::from("stack");
+        for depth in self.regions.len()..frames {
+            let window = start(depth)..start(depth) + STACK_SIZE;
+            let frame = Region::window(name.clone(), self.bytes.clone(), window);
+            self.regions.push(machine.space.insert(frame)?);
+            self.names.push(name.clone());
+            self.tell(depth);
+        }
+        Ok(())
     }
 
     /// The end of the frame that would be around the outermost one, as a host address.
@@ -171,7 +198,7 @@ impl Frames {
 
     /// A run stopped in the middle: pointers to any frame are stale from now on.
     pub(super) fn renew_all(&mut self, machine: &mut Machine) {
-        for depth in 0..MAX_CALL_FRAMES {
+        for depth in 0..self.regions.len() {
             self.renew(machine, depth);
         }
     }
@@ -204,11 +231,14 @@ pub(super) struct Frame<'a> {
     pub loops_left: u32,
     /// Whether the function lends its frame.
     pub lends: bool,
+    /// How many functions call one another here, this one included: since the program
+    /// began, or the callback of a helper.
+    pub chain: usize,
 }
 
 impl<'a> Frame<'a> {
     /// The frame of the function at `start` of the program that `caller` runs, called at
-    /// `from`.
+    /// `from`; the first of its chain.
     pub(super) fn new(
         start: i64,
         from: i64,
@@ -226,12 +256,13 @@ impl<'a> Frame<'a> {
             frame_pointer: r10,
             loops_left: MAX_MAY_GOTO,
             lends: caller.lends(start),
+            chain: 1,
         }
     }
 
     /// Leaves the frame to the program `image`; whether its function lent it.
     pub(super) fn leave_to(&mut self, image: &Image) -> bool {
-        self.start = 0;
+        (self.start, self.chain) = (0, 1);
         self.loops_left = MAX_MAY_GOTO;
         std::mem::replace(&mut self.lends, image.lends(0))
     }
@@ -258,7 +289,12 @@ mod tests {
         let (mut machine, mut stack) = (machine(), Stack::default());
         let frames = stack.frames(&mut machine).unwrap();
         assert_eq!(frames.depth(frames.rest()), 0);
-        for depth in 0..MAX_CALL_FRAMES {
+        assert_eq!(frames.regions.len(), MAX_CALL_FRAMES);
+        frames
+            .reach(&mut machine, MAX_FRAMES - MAX_CALL_FRAMES)
+            .unwrap();
+        assert_eq!(frames.regions.len(), MAX_FRAMES);
+        for depth in 0..MAX_FRAMES {
             let end = frames.rest() - ((depth + 1) * STRIDE) as u64;
             assert_eq!(frames.depth(end), depth + 1);
             let number = frames.number(depth);

@@ -228,11 +228,11 @@ mod calls {
         let mut on = None;
         let led = with(run, |run, machine| {
             run.take_over(at);
-            match run.tail_target(machine) {
+            match run.tail_target(machine, at)? {
                 Tail::Nowhere => on = Some(ON),
                 Tail::Checked(image) => return run.run_checked(machine, image),
                 Tail::Fast(image, lowered) => match image.native().filter(|_| in_main) {
-                    Some(native) if run.fits(lowered) => {
+                    Some(native) => {
                         run.leave_to(machine, image, lowered);
                         on = Some(AWAY);
                         return Ok(native.tail());

@@ -25,7 +25,7 @@
 //!   allowed, and so are a helper's accesses through its arguments;
 //! - jumps, calls and falling through stay among the operations;
 //! - no more than [`MAX_CALL_FRAMES`](crate::spec::limits::MAX_CALL_FRAMES) functions
-//!   are under way at once, callbacks of helpers aside;
+//!   of the program call one another at once, callbacks of helpers aside;
 //! - no helper that it calls is mocked: a mock might return what no kernel does.
 
 mod bindings;

@@ -2,12 +2,12 @@
 
 #![allow(unsafe_code)] // frames by their host addresses: see `Run::head`
 
-use super::super::stack::{STRIDE, in_head};
+use super::super::stack::{MAX_FRAMES, STRIDE, in_head};
 use super::memory::{clear_own, load_own, store_own};
 use super::run::{Level, Run};
 use crate::isa::{Reg, Size};
 use crate::lower::{Function, Target};
-use crate::spec::limits::{MAX_CALL_FRAMES, MAX_MAY_GOTO, STACK_SIZE};
+use crate::spec::limits::{MAX_MAY_GOTO, STACK_SIZE};
 use crate::vm::{Fault, FaultKind, Machine};
 
 impl Run<'_> {
@@ -18,9 +18,8 @@ impl Run<'_> {
         let Some(function) = lowered.functions().get(usize::from(function)) else {
             return Err(self.fault(from, FaultKind::OutOfProgram(-1)));
         };
-        let depth = self.depth();
-        if depth >= MAX_CALL_FRAMES {
-            return Err(self.fault(from, FaultKind::Depth(depth)));
+        if self.depth() >= MAX_FRAMES {
+            return Err(self.fault(from, FaultKind::Depth(MAX_FRAMES)));
         }
         self.host.frame_end -= STRIDE as u64;
         self.make_ready(function);

@@ -40,10 +40,10 @@ impl Run<'_> {
         }
         // SAFETY: code of this type stands there as long as `native` lives. An image has
         // the code of its own program only, and that is the one the run is in. A verified
-        // program has at most as many functions under way at once as there are frames
-        // from the first on, `fits` looked where it begins further in, and behind those
-        // of the stack as many are in reserve. The borrows of the run and the machine
-        // are ours.
+        // program has at most `MAX_CALL_FRAMES` functions under way at once, callbacks
+        // aside: as many frames are in reserve behind those in which a program or a
+        // callback may begin (`tail_target`, `call_back`). The borrows of the run and the
+        // machine are ours.
         let r0 = unsafe {
             let enter = std::mem::transmute::<*const u8, Enter>(enter);
             enter(self, code)

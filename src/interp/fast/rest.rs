@@ -6,7 +6,6 @@ use super::super::image::Image;
 use super::super::stack::STRIDE;
 use super::run::Run;
 use crate::lower::{Lowered, Target};
-use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::vm::{Fault, Machine};
 
 impl<'a> Run<'a> {
@@ -28,7 +27,6 @@ impl<'a> Run<'a> {
     ) -> Result<u64, Box<Fault>> {
         self.aside(machine, |run, machine| {
             run.leave_to(machine, image, lowered);
-            run.is_native &= run.fits(lowered);
             if let Some(native) = run.native() {
                 run.host.frame_end += STRIDE as u64;
                 return run.execute_native(machine, native.way_in_place());
@@ -49,13 +47,5 @@ impl<'a> Run<'a> {
             let floor = run.levels.len();
             run.execute(machine, at, floor)
         })
-    }
-
-    /// Whether there are frames for all functions of a program that the innermost frame
-    /// is left to, whichever of them are under way at once: machine code does not look.
-    pub(crate) fn fits(&self, lowered: &Lowered) -> bool {
-        let around = self.depth().saturating_sub(1);
-        // What begins a run was verified to fit.
-        around == 0 || around + lowered.functions().len() <= MAX_CALL_FRAMES
     }
 }

@@ -7,12 +7,11 @@ use super::super::checked::{Budget, Finished};
 use super::super::image::Image;
 use super::super::native::{Native, Way};
 use super::super::plan::Plan;
-use super::super::stack::Frames;
+use super::super::stack::{Frames, MAX_FRAMES};
 use super::threaded::cell::Host;
 use super::threaded::code::Threaded;
 use crate::isa::Reg;
 use crate::lower::{KNOWN, KnownValues, Lowered, Target};
-use crate::spec::limits::MAX_CALL_FRAMES;
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
 use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
@@ -229,12 +228,12 @@ impl<'a> Run<'a> {
     ) -> T {
         let [.., r6, r7, r8, r9, r10] = self.host.regs;
         let (program, frame_end) = ((self.image, self.lowered), self.host.frame_end);
-        let (lends, is_native, unwind) = (self.lends, self.is_native, self.unwind);
+        let (lends, unwind) = (self.lends, self.unwind);
         let result = f(self, machine);
         let [.., s6, s7, s8, s9, s10] = &mut self.host.regs;
         [*s6, *s7, *s8, *s9, *s10] = [r6, r7, r8, r9, r10];
         self.host.frame_end = frame_end;
-        (self.lends, self.is_native, self.unwind) = (lends, is_native, unwind);
+        (self.lends, self.unwind) = (lends, unwind);
         self.set_program(machine, program.0, program.1);
         result
     }
@@ -341,8 +340,10 @@ impl Callbacks for Engine<'_, '_> {
             return Err(run.fault(at, kind));
         };
         let depth = run.depth();
-        if depth >= MAX_CALL_FRAMES {
-            return Err(run.fault(at, FaultKind::Depth(depth)));
+        let room = run.frames.reach(machine, depth);
+        room.map_err(|full| run.fault(at, full.into()))?;
+        if depth >= MAX_FRAMES {
+            return Err(run.fault(at, FaultKind::Depth(MAX_FRAMES)));
         }
         run.aside(machine, |run, machine| {
             run.function(machine, at, function, args)

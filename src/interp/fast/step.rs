@@ -145,7 +145,7 @@ impl Run<'_> {
             Op::CallFunction { function } => {
                 return Ok(Next::Goto(self.call(at, function)?));
             }
-            Op::TailCall => return self.tail_call(machine),
+            Op::TailCall => return self.tail_call(machine, at),
             Op::Exit => return Ok(Next::Exit),
         }
         Ok(Next::Follow)

@@ -4,11 +4,11 @@ use smallvec::smallvec;
 
 use super::super::checked;
 use super::super::image::Image;
-use super::super::stack::{Frame, STRIDE};
+use super::super::stack::{Frame, MAX_FRAMES, STRIDE};
 use super::run::{Next, Run};
-use crate::lower::Lowered;
+use crate::lower::{Lowered, Target};
 use crate::spec::limits::{MAX_TAIL_CALLS, STACK_SIZE};
-use crate::vm::{Fault, Machine};
+use crate::vm::{Fault, FaultKind, Machine};
 
 /// Where a tail call leads.
 pub(crate) enum Tail<'a> {
@@ -21,25 +21,41 @@ pub(crate) enum Tail<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Where `bpf_tail_call(r1, r2, r3)` leads; it counts if it leads somewhere.
-    pub(crate) fn tail_target(&mut self, machine: &Machine) -> Tail<'a> {
+    /// Where `bpf_tail_call(r1, r2, r3)` by the operation at `at` leads; it counts if it
+    /// leads somewhere, and there are frames for that program then.
+    pub(crate) fn tail_target(
+        &mut self,
+        machine: &mut Machine,
+        at: Target,
+    ) -> Result<Tail<'a>, Box<Fault>> {
         let [_, context, map, index, ..] = self.host.regs;
         let target = machine.tail_call_target(map, index);
         let image = target.and_then(|program| self.images.get(program.index()));
         let Some(image) = image.filter(|_| self.tail_calls < MAX_TAIL_CALLS) else {
-            return Tail::Nowhere;
+            return Ok(Tail::Nowhere);
         };
         self.tail_calls += 1;
+        let depth = self.depth();
+        if depth > MAX_FRAMES {
+            return Err(self.fault(at, FaultKind::Depth(MAX_FRAMES)));
+        }
+        let room = self.frames.reach(machine, depth.saturating_sub(1));
+        room.map_err(|full| self.fault(at, full.into()))?;
         let lowered = image.lowered();
-        match lowered.filter(|lowered| lowered.may_start(machine, context).is_some()) {
+        let fast = lowered.filter(|lowered| lowered.may_start(machine, context).is_some());
+        Ok(match fast {
             Some(lowered) => Tail::Fast(image, lowered),
             None => Tail::Checked(image),
-        }
+        })
     }
 
     /// `bpf_tail_call(r1, r2, r3)`, as the loop over operations makes it.
-    pub(crate) fn tail_call(&mut self, machine: &mut Machine) -> Result<Next, Box<Fault>> {
-        match self.tail_target(machine) {
+    pub(crate) fn tail_call(
+        &mut self,
+        machine: &mut Machine,
+        at: Target,
+    ) -> Result<Next, Box<Fault>> {
+        match self.tail_target(machine, at)? {
             Tail::Nowhere => Ok(Next::Follow),
             Tail::Checked(image) => {
                 self.host.regs[0] = self.run_checked(machine, image)?;
