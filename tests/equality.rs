@@ -55,6 +55,26 @@ fn programs_run_alike() {
     assert!(tally.accepted() >= 0.9, "{tally:?}");
 }
 
+/// Tail calls from functions, and what comes back from them; budgets end in the middle.
+#[test]
+fn tail_calls_come_back_alike() {
+    let options = Options {
+        tail_calls: true,
+        ..Options::default()
+    };
+    let mut engines = fast();
+    let tally = hold("tail calls", 300, options, |tally, subject| {
+        let whole = tally.agree(subject, &mut engines)?;
+        let runs = whole.details.map(|details| details.outcome.runs);
+        let insns = runs.and_then(|runs| Some(runs.first()?.insns));
+        let some = insns.unwrap_or_default() * 2 / 3;
+        tally.agree(&subject.with_budget(some), &mut engines)?;
+        Ok(())
+    });
+    tally.check();
+    assert!(tally.accepted() >= 0.9, "{tally:?}");
+}
+
 /// With a budget that ends anywhere: the same fault at the same place, and everything
 /// that was done before it.
 #[test]

@@ -18,9 +18,20 @@ mod shared;
 #[path = "equality/tally.rs"]
 mod tally;
 
-use bpflab::compare::{Engine, Kernel, Subject, Unable, difference};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use bpflab::Object;
+use bpflab::compare::{Engine, Kernel, Ours, Subject, Unable, difference};
 use bpflab::r#gen::Options;
-use bpflab::spec::ProgType;
+use bpflab::harness::EngineKind;
+use bpflab::isa::assemble;
+use bpflab::kernel::{LoadOptions, LoadedMaps, TestRun, load};
+use bpflab::object::Target;
+use bpflab::program::Program;
+use bpflab::spec::{ProgFlags, ProgType};
+use bpflab::vm::events::Event;
 
 use law::hold;
 use tally::Tally;
@@ -66,4 +77,126 @@ fn the_kernel_gives_the_same_answer() {
         tally.check();
         assert!(tally.accepted() >= 0.9 && tally.faults == 0, "{tally:?}");
     }
+}
+
+/// Programs jump to one another and to themselves from functions, again and again, and
+/// what comes back to the callers is what they go on with.
+#[test]
+fn tail_calls_come_back_as_in_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    for prog_type in TYPES.into_iter().filter(|ty| *ty != ProgType::Syscall) {
+        let options = Options {
+            prog_type: Some(prog_type),
+            defined: true,
+            tail_calls: true,
+            ..Options::default()
+        };
+        let (mut engines, mut most) = (fast(), 0);
+        let tally = hold(prog_type.name(), 40, options, |tally, subject| {
+            let checked = tally.agree(subject, &mut engines)?;
+            let waiting = checked.maps.iter().find(|map| map.name == "waiting");
+            let waiting = waiting.and_then(|map| map.entries.first()?.1.first());
+            most = most.max(*waiting.unwrap());
+            as_in_the_kernel(tally, subject)
+        });
+        tally.check();
+        assert!(tally.accepted() >= 0.9 && tally.faults == 0, "{tally:?}");
+        // The first of a program's functions leaves one frame to wait: 33 are 33 tail calls.
+        assert!(most >= 33 || tally.made < 40, "{most} frames at most");
+    }
+}
+
+/// All engines of ours but the checked one.
+fn fast() -> Vec<Ours> {
+    let interp = Ours::new(EngineKind::Interp);
+    let jit = Ours::new(EngineKind::Jit);
+    vec![interp.clone().with_loop(), interp, jit]
+}
+
+/// The programs of an object of ours, each on a packet of 64 zeros or without anything,
+/// and with the others beside it.
+fn subjects(name: &str) -> Vec<Subject> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects");
+    let mut object = Object::open(path.join(name)).unwrap();
+    object.set_target(Target::file("/sys/kernel/btf/vmlinux").unwrap());
+    let programs: Vec<_> = object.programs().map(|it| Arc::new(it.unwrap())).collect();
+    let subject = |program: &Arc<Program>| {
+        let event = match program.prog_type {
+            ProgType::Syscall => Event::bytes(Vec::new()),
+            _ => Event::packet(vec![0; 64]),
+        };
+        let others = programs.iter().filter(|it| !Arc::ptr_eq(it, program));
+        Subject::new(program.clone(), event).with_others(others.cloned().collect())
+    };
+    programs.iter().map(subject).collect()
+}
+
+/// What limits there are at run time, the running kernel knows: each program of these
+/// objects asks for too much and for just enough, and writes down what it is told.
+#[test]
+fn limits_are_those_of_the_kernel() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let mut tally = Tally::new("limits");
+    let (mut engines, mut wrong) = (fast(), Vec::new());
+    for object in [
+        "tail_calls_back",
+        "tail_calls_thrown",
+        "limits",
+        "limits_of_maps",
+    ] {
+        for subject in subjects(&format!("{object}.bpf.o")) {
+            let name = format!("{object}: {}", subject.program.name);
+            tally.made += 1;
+            let result = tally.agree(&subject, &mut engines);
+            let result = result.and_then(|_| as_in_the_kernel(&mut tally, &subject));
+            wrong.extend(result.err().map(|why| format!("{name}: {why}")));
+        }
+    }
+    tally.tell();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(tally.faults == 0 && tally.made >= 30, "{tally:?}");
+}
+
+/// `BPF_F_TEST_RND_HI32` lets a kernel put random bits into the upper half of what an
+/// instruction of 32 bits writes, if the verifier saw nobody read it: here `w3`, since the
+/// path that reads it is pruned. So a comparison is one without the flag.
+#[test]
+fn random_upper_halves_are_no_difference() {
+    if here::kernel().is_none() {
+        return;
+    }
+    let text = "
+        r2 = *(u32 *)(r1 + 16)
+        w3 = 8
+        if r2 < 1 goto random
+        r3 = 2
+        random: r0 = 64
+        r0 += r3
+        r1 = r0
+        r1 >>= 32
+        r0 += r1
+        exit";
+    let mut program = Program::new("random", ProgType::Xdp, assemble(text).unwrap());
+    program.flags = ProgFlags::TEST_RND_HI32;
+    program.license = "GPL".into();
+    let with_flag = |program: &Program| {
+        let maps = LoadedMaps::create(&[], None).unwrap();
+        let loaded = load(program, &maps, &LoadOptions::default()).unwrap();
+        let run = TestRun::packet(&[0; 64]);
+        loaded.program.unwrap().test_run(&run).unwrap().retval
+    };
+    let random: BTreeSet<u32> = (0..8).map(|_| with_flag(&program)).collect();
+    let subject = Subject::new(Arc::new(program), Event::packet(vec![0; 64]));
+    let mut tally = Tally::new("random upper halves");
+    for _ in 0..8 {
+        let checked = tally.agree(&subject, &mut fast()).unwrap();
+        assert_eq!(checked.retval, Some(72));
+        as_in_the_kernel(&mut tally, &subject).unwrap();
+    }
+    // The flag matters, or this tests nothing.
+    assert!(random.len() > 1, "{random:?}");
 }

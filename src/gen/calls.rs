@@ -1,10 +1,11 @@
 //! Steps that call functions of the program, or leave for another one.
 
 use super::body::Body;
+use super::code::Label;
 use super::maps;
 use super::setting::{Function, Role};
 use super::state::{BUFFER_AT, Holds, Place};
-use crate::isa::{CallTarget, Insn, Operand, Pseudo, Reg, RegSet, Size};
+use crate::isa::{AluOp, CallTarget, Insn, JumpOp, Operand, Pseudo, Reg, RegSet, Size, Width};
 
 /// The end of the main program: what it returns is kept whole in a map, for a kernel
 /// tells only its lower half.
@@ -144,9 +145,57 @@ pub(super) fn tail(body: &mut Body<'_>) {
     let Some(context) = body.one_of(kept) else {
         return;
     };
-    let index = i32::try_from(body.choices.below(4)).unwrap_or_default();
-    body.mov_imm(Reg::R3, index);
+    let again = body.setting.options.tail_calls;
+    let last = again.then(|| body.code.label());
+    if let Some(last) = last {
+        wait(body, last);
+    }
+    // One past the end, too.
+    let index = i32::try_from(body.choices.below(if again { 5 } else { 4 })).unwrap_or_default();
+    let numbers = body.state.with(|holds| holds == Holds::Number);
+    let numbers = numbers.iter().filter(|reg| KEPT.contains(*reg)).collect();
+    match body.one_of(numbers).filter(|_| again && index == 4) {
+        Some(number) => {
+            body.mov(Reg::R3, number);
+            body.alu(AluOp::And, Width::W32, Reg::R3, Operand::Imm(3));
+        }
+        None => body.mov_imm(Reg::R3, index),
+    }
     body.mov(Reg::R1, context);
     body.map_into(Reg::R2, maps::JUMPS);
     body.call(helper, Holds::Nothing);
+    if let Some(last) = last {
+        body.code.bind(last);
+    }
+}
+
+/// Frames that may wait while the programs go on that tail calls lead to: more would be
+/// too much for the stack of a kernel's thread (16 KiB on x86-64), which the kernel leaves
+/// to the programs. One has 136 bytes at most: eight slots, and what the caller keeps.
+const MOST_WAITING: i32 = 50;
+
+/// Counts the frames that wait for this function, and skips to `last` where there are too
+/// many. The n-th function is called by n others at most.
+fn wait(body: &mut Body<'_>, last: Label) {
+    let frames = i32::try_from(body.number).unwrap_or(MOST_WAITING);
+    if frames == 0 {
+        return;
+    }
+    let source = Pseudo::MapIdxValue {
+        index: maps::WAITING,
+        off: 0,
+    };
+    let dst = Reg::R1;
+    body.code.emit(Insn::LoadPseudo { dst, source });
+    body.load(Size::Dw, Reg::R2, Reg::R1, 0);
+    let insn = Insn::JumpIf {
+        op: JumpOp::Gt,
+        width: Width::W64,
+        dst: Reg::R2,
+        src: Operand::Imm(MOST_WAITING - frames),
+        off: 0,
+    };
+    body.code.aim(insn, last);
+    body.alu(AluOp::Add, Width::W64, Reg::R2, Operand::Imm(frames));
+    body.store(Size::Dw, Reg::R1, 0, Operand::Reg(Reg::R2));
 }

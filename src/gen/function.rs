@@ -52,6 +52,22 @@ pub(super) const STEPS: &[Step] = &[
     (2, calls::tail),
 ];
 
+/// The steps of programs whose tail calls are what matters: nothing that takes much stack.
+pub(super) const TAIL_CALLS: &[Step] = &[
+    (6, compute::constant),
+    (20, compute::arithmetic),
+    (6, compute::copy),
+    (10, branch::branch),
+    (8, branch::close),
+    (8, memory::spill),
+    (8, memory::fill),
+    (6, memory::context),
+    (3, look_up::direct),
+    (6, memory::access),
+    (20, calls::function),
+    (20, calls::tail),
+];
+
 /// The most steps of the program itself and of its functions, and the most instructions
 /// to which one is added.
 const MOST: usize = 120;
@@ -64,12 +80,20 @@ pub(super) fn write(mut body: Body<'_>) -> (usize, Vec<usize>) {
     body.code.bind(label);
     let start = body.code.len();
     keep_arguments(&mut body);
-    for at in 0..BUFFER / 8 {
+    let buffers = if body.setting.options.tail_calls {
+        0
+    } else {
+        BUFFER / 8
+    };
+    for at in 0..buffers {
         let imm = body.choices.imm();
         let off = BUFFER_AT + 8 * at;
         body.store(Size::Dw, Reg::FP, off, Operand::Imm(imm));
     }
     let most = match role {
+        Role::Main if body.setting.options.tail_calls => {
+            1 + body.choices.below(2 * MOST_OF_FUNCTION)
+        }
         Role::Main => MOST,
         _ => 1 + body.choices.below(MOST_OF_FUNCTION),
     };

@@ -21,6 +21,8 @@ pub(super) const PERF: u32 = 9;
 /// Arrays, each with two values, in an array and in a hash.
 pub(super) const OUTER: u32 = 10;
 const INNER: u32 = 11;
+/// One value: how many frames wait below the program that tail calls led to, at most.
+pub(super) const WAITING: u32 = 12;
 
 /// Maps whose values can be looked up.
 pub(super) const VALUES: [u32; 4] = [ARRAY, HASH, PER_CPU_ARRAY, PER_CPU_HASH];
@@ -28,7 +30,7 @@ pub(super) const VALUES: [u32; 4] = [ARRAY, HASH, PER_CPU_ARRAY, PER_CPU_HASH];
 pub(super) const HASHES: [u32; 2] = [HASH, PER_CPU_HASH];
 
 /// Name, type, bytes of a key and a value, entries.
-const TABLE: [(&str, MapType, u32, u32, u32); 12] = [
+const TABLE: [(&str, MapType, u32, u32, u32); 13] = [
     ("array", MapType::Array, 4, 32, 5),
     ("hash", MapType::Hash, 8, 24, 8),
     ("cpu_array", MapType::PercpuArray, 4, 16, 2),
@@ -41,6 +43,7 @@ const TABLE: [(&str, MapType, u32, u32, u32); 12] = [
     ("perf", MapType::PerfEventArray, 4, 4, 0),
     ("outer", MapType::ArrayOfMaps, 4, 4, 2),
     ("inner", MapType::Array, 4, 16, 2),
+    ("waiting", MapType::Array, 4, 8, 1),
 ];
 
 /// Bytes of a key.

@@ -17,6 +17,10 @@ pub struct Options {
     /// and goes on to be computed with, since the recording tells it; memory anywhere is
     /// read; and what can't be recorded (walks over hashes) is rare.
     pub recorded: bool,
+    /// Programs that jump to one another and to themselves from any of their functions,
+    /// static and global, up to the limit of tail calls and beyond, and go on with what
+    /// the callers get back.
+    pub tail_calls: bool,
 }
 
 impl Options {
@@ -27,6 +31,7 @@ impl Options {
             prog_type: Some(prog_type),
             defined: true,
             recorded: true,
+            tail_calls: false,
         }
     }
 

@@ -159,6 +159,15 @@ impl Setting {
         self.prog_type.return_rule(self.prog_type.attach_type(None)) != ReturnRule::Any
     }
 
+    /// What the kernel calls the structure of the context where a global function may take
+    /// it (`btf_is_prog_ctx_type`, `kernel/bpf/btf.c`).
+    pub(super) fn context_name(&self) -> Option<&'static str> {
+        match self.prog_type.info().context {
+            ContextKind::RawTracepoint => Some("bpf_raw_tracepoint_args"),
+            kind => layout(kind, Arch::HOST).map(|layout| layout.name),
+        }
+    }
+
     /// Whether programs of the type may write to the packet.
     pub(super) fn writes_packets(&self) -> bool {
         self.prog_type.info().packet == PacketAccess::Write

@@ -1,12 +1,13 @@
 //! A whole program: its functions, its types, its maps, the programs that it jumps to,
 //! and something to run on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::body::Body;
 use super::choices::Choices;
 use super::code::Code;
-use super::function::{STEPS, write};
+use super::function::{STEPS, TAIL_CALLS, write};
 use super::maps;
 use super::options::Options;
 use super::setting::{Function, Role, Setting};
@@ -82,10 +83,12 @@ fn make_with(choices: &mut Choices, options: Options, types: &mut Types) -> Made
     };
     let targets = choices.below(2 * MOST_TARGETS).saturating_sub(1);
     let names: Vec<String> = (1..=targets).map(|n| format!("made{n}")).collect();
+    let first = options.tail_calls.then(|| "made0".to_owned());
+    let jumps: Vec<String> = names.iter().cloned().chain(first).collect();
     let mut maker = Maker {
         prog_type,
         options,
-        maps: maps::definitions(choices, &names),
+        maps: maps::definitions(choices, &jumps),
         types,
         masked: 0,
     };
@@ -130,12 +133,19 @@ impl Maker<'_> {
     fn program(&mut self, choices: &mut Choices, name: &str) -> Program {
         let mut setting = Setting::new(self.prog_type, self.options);
         let mut code = Code::default();
-        setting.functions = functions(choices, self.options, &mut code, name);
+        setting.functions = match self.options.tail_calls {
+            true => relays(choices, &setting, &mut code, name),
+            false => functions(choices, self.options, &mut code, name),
+        };
+        let steps = match self.options.tail_calls {
+            true => TAIL_CALLS,
+            false => STEPS,
+        };
         // Functions call those behind them only; nobody calls the others.
         let mut called = vec![0];
         for number in 0..setting.functions.len() {
             if called.contains(&number) {
-                let body = Body::new(choices, &mut code, &setting, number, STEPS);
+                let body = Body::new(choices, &mut code, &setting, number, steps);
                 let (masked, calls) = write(body);
                 self.masked += masked;
                 called.extend(calls);
@@ -149,7 +159,9 @@ impl Maker<'_> {
             }
             let start = code.pc(function.label);
             let global = matches!(function.role, Role::Main | Role::Global);
-            let ty = self.types.function(function, global);
+            let ty = self
+                .types
+                .function(function, global, setting.context_name());
             let insn_off = start.0;
             program.func_info.push(FuncInfo { insn_off, ty });
             program.subprograms.push(Subprogram {
@@ -210,6 +222,38 @@ fn functions(
     functions
 }
 
+/// The outside of the functions of a program whose tail calls are what matters: all get
+/// the context, which a tail call passes on.
+fn relays(
+    choices: &mut Choices,
+    setting: &Setting,
+    code: &mut Code,
+    program: &str,
+) -> Vec<Function> {
+    let main = Function {
+        name: program.to_owned(),
+        role: Role::Main,
+        arguments: vec![Holds::Context],
+        label: code.label(),
+    };
+    let count = 1 + choices.below(MOST_FUNCTIONS);
+    let others = (0..count).map(|number| {
+        let is_global = setting.context_name().is_some() && choices.chance(50);
+        let numbers = vec![Holds::Number; choices.below(4)];
+        Function {
+            name: format!("{program}_f{number}"),
+            role: if is_global {
+                Role::Global
+            } else {
+                Role::Static
+            },
+            arguments: [vec![Holds::Context], numbers].concat(),
+            label: code.label(),
+        }
+    });
+    std::iter::once(main).chain(others).collect()
+}
+
 /// What a static function may be given.
 fn argument(choices: &mut Choices) -> Holds {
     match choices.below(6) {
@@ -228,6 +272,8 @@ struct Types {
     builder: Builder,
     int: TypeId,
     long: TypeId,
+    /// Pointers to contexts, by the name of the structure.
+    contexts: BTreeMap<&'static str, TypeId>,
 }
 
 impl Types {
@@ -235,23 +281,36 @@ impl Types {
         let mut builder = Builder::new();
         let int = builder.int("int", 4, Encoding::Signed);
         let long = builder.int("unsigned long long", 8, Encoding::Unsigned);
-        Self { builder, int, long }
+        Self {
+            builder,
+            int,
+            long,
+            contexts: BTreeMap::new(),
+        }
     }
 
-    /// A function that takes numbers and returns one. (Only of global ones does the
-    /// kernel look at what they take.)
-    fn function(&mut self, function: &Function, is_global: bool) -> TypeId {
-        let count = match function.role {
-            Role::Main => 0,
-            _ => function.arguments.len(),
+    /// A function that takes numbers, and the context under the name that the kernel has
+    /// for it, and returns a number. (Only of global ones does the kernel look at what
+    /// they take.)
+    fn function(
+        &mut self,
+        function: &Function,
+        is_global: bool,
+        context: Option<&'static str>,
+    ) -> TypeId {
+        let arguments = match function.role {
+            Role::Main => &[][..],
+            _ => &function.arguments,
         };
-        let names = ["a", "b", "c", "d", "e"].into_iter().take(count);
-        let params: Vec<_> = names
-            .map(|name| Param {
-                name,
-                ty: self.long,
-            })
-            .collect();
+        let names = ["a", "b", "c", "d", "e"].into_iter();
+        let mut params = Vec::new();
+        for (name, holds) in names.zip(arguments) {
+            let ty = match (holds, context) {
+                (Holds::Context, Some(context)) => self.context(context),
+                _ => self.long,
+            };
+            params.push(Param { name, ty });
+        }
         let prototype = self.builder.prototype(self.int, &params);
         let linkage = if is_global {
             Linkage::Global
@@ -259,6 +318,15 @@ impl Types {
             Linkage::Static
         };
         self.builder.function(&function.name, prototype, linkage)
+    }
+
+    /// A pointer to the structure of this name, of which nobody asks for more.
+    fn context(&mut self, name: &'static str) -> TypeId {
+        let builder = &mut self.builder;
+        *self.contexts.entry(name).or_insert_with(|| {
+            let of = builder.structure(name, 0, &[]);
+            builder.ptr(of)
+        })
     }
 }
 

@@ -67,12 +67,11 @@ pub const PIN_PATH: &str = "/sys/fs/bpf";
 
 /// Iterations of `bpf_loop` (`BPF_MAX_LOOPS`, `kernel/bpf/bpf_iter.c`).
 pub const MAX_LOOPS: u32 = 1 << 23;
-/// Iterations that one `may_goto` instruction allows (`BPF_MAY_GOTO`,
-/// `kernel/bpf/verifier.c`).
+/// Rounds that the `may_goto` instructions of a function allow where the kernel's JIT does
+/// not look at the time (`BPF_MAX_LOOPS`, `kernel/bpf/verifier.c`). Those of x86-64 and
+/// arm64 do: there a loop ends after 250 ms, after any number of rounds
+/// (`bpf_check_timed_may_goto`, `kernel/bpf/core.c`).
 pub const MAX_MAY_GOTO: u32 = 1 << 23;
-/// Nanoseconds after which a `may_goto` loop ends (`bpf_check_timed_may_goto`,
-/// `kernel/bpf/core.c`).
-pub const MAY_GOTO_NANOSECONDS: u64 = 250_000_000;
 
 /// Arguments of `trace_printk` after the format (`MAX_TRACE_PRINTK_VARARGS`,
 /// `kernel/trace/bpf_trace.c`).
