@@ -7,11 +7,15 @@ use crate::kernel::{
     KernelError, LoadOptions, LoadedMaps, LoadedProgram, NoVerdict, TestRun, load,
 };
 use crate::program::{MapDef, Program};
-use crate::spec::{ContextKind, ProgType, TestRunFlags};
+use crate::spec::{ContextKind, ProgFlags, ProgType, TestRunFlags};
 use crate::util::MapId;
 use crate::vm::events::{Checksum, Event, EventKind};
 
 /// The running kernel. It is asked anew for each run, so maps start as they are defined.
+///
+/// Programs are loaded without [`ProgFlags::TEST_RND_HI32`]: with that flag the kernel puts
+/// random bits into upper halves of registers, and what a program returns may differ from
+/// one load to the next.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kernel;
 
@@ -59,7 +63,9 @@ impl Engine for Kernel {
 
 /// Loads a program with the maps of an object and their BTF, which is the program's.
 fn loaded_program(program: &Program, maps: &LoadedMaps) -> Result<LoadedProgram, Unable> {
-    let loaded = load(program, maps, &LoadOptions::default())?;
+    let mut plain = program.clone();
+    plain.flags -= ProgFlags::TEST_RND_HI32;
+    let loaded = load(&plain, maps, &LoadOptions::default())?;
     let message = loaded.verdict.message;
     loaded.program.ok_or(Unable::Refused(message))
 }

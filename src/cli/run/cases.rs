@@ -11,6 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::printer::Printer;
 use crate::harness::{Error, Vm};
 use crate::object::cases::{Case, Cases};
+use crate::spec::ProgFlags;
 use crate::verifier::Decision;
 use crate::vm::World;
 use crate::vm::events::Event;
@@ -30,7 +31,14 @@ struct CaseRow {
     /// Why it returned nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Why the value that it should return is no measure, where that is not what it
+    /// returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_compared: Option<&'static str>,
 }
+
+/// Why another value than a kernel's says nothing.
+const RANDOM: &str = "BPF_F_TEST_RND_HI32 puts random bits into upper halves of registers";
 
 #[derive(Debug, Default)]
 struct Count {
@@ -39,6 +47,7 @@ struct Count {
     ok: usize,
     differ: usize,
     broken: usize,
+    not_compared: usize,
 }
 
 pub(super) fn run(
@@ -73,13 +82,18 @@ pub(super) fn run(
             ok,
             differ,
             broken,
+            not_compared,
         } = count;
+        let not_compared = match not_compared {
+            0 => String::new(),
+            some => format!(", {some} not compared"),
+        };
         printer.text(format_args!(
             "{cases} cases, {without_runs} without runs; {ok} runs ok, {differ} differ, \
-             {broken} broken\n"
+             {broken} broken{not_compared}\n"
         ))?;
     }
-    let fine = count.differ == 0 && count.broken == 0;
+    let fine = count.differ == 0 && count.broken == 0 && count.not_compared == 0;
     Ok(if fine { Exit::Fine } else { Exit::No })
 }
 
@@ -102,6 +116,7 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
         Err(error) => return vec![CaseRow::broken(id, error)],
     };
     let prog_type = program.prog_type;
+    let is_random = program.flags.contains(ProgFlags::TEST_RND_HI32);
     let mut vm = Vm::with_world(world);
     if let Some(engine) = arguments.engine {
         vm.set_engine(engine.into());
@@ -143,6 +158,8 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
             expected: Some(run.retval),
             ok: retval == Some(run.retval),
             error: outcome.err().map(|error: Error| error.to_string()),
+            not_compared: (is_random && retval.is_some_and(|it| it != run.retval))
+                .then_some(RANDOM),
         }
     });
     rows.collect()
@@ -166,6 +183,7 @@ impl CaseRow {
             expected: None,
             ok: false,
             error: Some(error.to_string()),
+            not_compared: None,
         }
     }
 
@@ -175,6 +193,13 @@ impl CaseRow {
             .run
             .map(|run| format!(" run {run}"))
             .unwrap_or_default();
+        if let (Some(retval), Some(expected), Some(why)) =
+            (self.retval, self.expected, self.not_compared)
+        {
+            return format!(
+                "-       {id}{run}: {retval}, expected {expected}: not compared: {why}"
+            );
+        }
         match (self.retval, self.expected, &self.error) {
             (Some(retval), Some(expected), _) if self.ok => {
                 debug_assert_eq!(retval, expected);
@@ -191,10 +216,11 @@ impl CaseRow {
 
 impl Count {
     fn show(&mut self, row: CaseRow, printer: &mut Printer) -> Result<(), Failure> {
-        match (&row.error, row.ok) {
-            (None, true) => self.ok += 1,
-            (None, false) => self.differ += 1,
-            (Some(_), _) => self.broken += 1,
+        match (&row.error, row.not_compared, row.ok) {
+            (Some(_), _, _) => self.broken += 1,
+            (None, Some(_), _) => self.not_compared += 1,
+            (None, None, true) => self.ok += 1,
+            (None, None, false) => self.differ += 1,
         }
         if printer.is_json() {
             printer.row(&row)
