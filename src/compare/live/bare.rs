@@ -56,6 +56,7 @@ impl LiveEvents {
     /// A name that no tracepoint has; [`LiveError::is_unavailable`] without the right to
     /// read tracefs.
     pub fn start<T: AsRef<str>>(names: &[T], options: &LiveOptions) -> Result<Self, LiveError> {
+        options.check_process()?;
         let tracefs = Tracefs::open()?;
         let events = find(&tracefs, names)?;
         let buffer = options.buffer()?;

@@ -85,6 +85,14 @@ pub enum LiveError {
         /// Names like it.
         similar: Vec<String>,
     },
+    /// The process that is to be followed is not there.
+    #[error("no process {pid} to follow: {why}; name one that runs")]
+    NoProcess {
+        /// Its number.
+        pid: u32,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A process can't be followed.
     #[error("process {process} can't be followed: {errno}")]
     Follow {

@@ -34,6 +34,8 @@ pub(super) struct Tree {
     pub targets: MapId,
     /// That of [`births`].
     pub births: MapId,
+    /// That of [`gone`].
+    pub gone: MapId,
 }
 
 /// The map in which a program of ours says whom the thread that it was told about has
@@ -41,6 +43,16 @@ pub(super) struct Tree {
 pub(super) fn births() -> MapDef {
     MapDef::new("bpflab.births", MapType::Array, 4, 16, 1)
 }
+
+/// The processes that have left the tree, by number (four bytes), and when (`u64`,
+/// nanoseconds of `CLOCK_MONOTONIC`): what they printed may be read later than that. The
+/// longest gone make room for others.
+pub(super) fn gone() -> MapDef {
+    MapDef::new("bpflab.gone", MapType::LruHash, 4, 8, GONE)
+}
+
+/// Processes that are remembered: those that end between two looks at what they printed.
+const GONE: u32 = 1 << 16;
 
 /// Keeps a tree in step as long as it lives.
 #[derive(Debug)]
@@ -93,7 +105,8 @@ out:
     r0 = 0
     exit";
 
-/// A task is gone for good; the last one of a process bears its number.
+/// A task is gone for good; the last one of a process bears its number. It is among the gone
+/// before it is no target any more.
 const FREE: &str = "
     r6 = *(u64 *)(r1 + 0)
     r3 = r6
@@ -113,6 +126,20 @@ const FREE: &str = "
     r1 = *(u32 *)(r10 - 4)
     r2 = *(u32 *)(r10 - 8)
     if r1 != r2 goto out
+    r1 = map[idx:{targets}]
+    r2 = r10
+    r2 += -4
+    call bpf_map_lookup_elem
+    if r0 == 0 goto out
+    call bpf_ktime_get_ns
+    *(u64 *)(r10 - 16) = r0
+    r1 = map[idx:{gone}]
+    r2 = r10
+    r2 += -4
+    r3 = r10
+    r3 += -16
+    r4 = 0
+    call bpf_map_update_elem
     r1 = map[idx:{targets}]
     r2 = r10
     r2 += -4
@@ -255,6 +282,7 @@ impl Tree {
         let mut program = Program::new(tracepoint, ProgType::RawTracepoint, Vec::new());
         let text = text
             .replace("{births}", &self.births.0.to_string())
+            .replace("{gone}", &self.gone.0.to_string())
             .replace("{targets}", &self.targets.0.to_string());
         program.insns = assemble_with(&text, &program)?.slots;
         // Of the helpers, reading the kernel's memory is for free software only.

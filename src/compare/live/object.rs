@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::consume::Drain;
 use super::error::LiveError;
-use super::follow::{Follow, Tree, births};
+use super::follow::{Follow, Tree, births, gone};
 use super::options::LiveOptions;
 use super::outputs::Outputs;
 use super::programs::{Programs, Watched, chosen};
@@ -69,8 +69,9 @@ impl Live {
     ///
     /// # Errors
     /// [`LiveError::is_unavailable`] without the rights for it; a program that the kernel
-    /// rejects.
+    /// rejects; a process to be followed that is not there.
     pub fn start(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
+        options.check_process()?;
         let kernel = Availability::probe();
         if !kernel.usable() {
             return Err(LiveError::unavailable(kernel.missing().join("; ")));
@@ -82,7 +83,8 @@ impl Live {
         let own = own.unwrap_or_default();
         let mut record = RecordMaps::add(&own, buffer);
         let born = MapId::from_index(record.maps.len());
-        record.maps = record.maps.iter().cloned().chain([births()]).collect();
+        let added = [births(), gone()];
+        record.maps = record.maps.iter().cloned().chain(added).collect();
         let maps = LoadedMaps::create(&record.maps, object.btf())?;
         let programs = Programs::load(programs, &maps, &record, options)?;
         let mut files = Vec::new();
@@ -103,6 +105,7 @@ impl Live {
                 maps: record.maps.clone(),
                 targets: record.targets,
                 births: born,
+                gone: MapId::from_index(born.index() + 1),
             },
             record,
             programs,
@@ -158,9 +161,12 @@ impl Live {
             let updated = state.update(&0u32.to_ne_bytes(), &zeros, UpdateFlags::empty());
             updated.map_err(&failed)?;
         }
-        if let Some(targets) = self.maps.map(self.record.targets) {
-            for process in self.maps.keys(self.record.targets)? {
-                match targets.delete(&process) {
+        for map in [self.record.targets, self.tree.gone] {
+            let Some(processes) = self.maps.map(map) else {
+                continue;
+            };
+            for process in self.maps.keys(map)? {
+                match processes.delete(&process) {
                     Ok(()) | Err(Errno::ENOENT) => {}
                     Err(errno) => return Err(failed(errno)),
                 }
@@ -238,7 +244,8 @@ impl Subject for Live {
             self.own(),
             programs,
             self.options.all,
-        )?;
+        )?
+        .remembering(self.tree.gone);
         match (child, &self.follow) {
             (Some(_), Some(follow)) => drop(follow.adopt(&self.maps)?),
             (None, None) if !self.options.all => {

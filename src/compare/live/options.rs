@@ -36,6 +36,14 @@ impl LiveOptions {
         }
     }
 
+    /// The process that is to be followed is there.
+    pub(super) fn check_process(&self) -> Result<(), LiveError> {
+        match self.pid {
+            Some(pid) => process_is_there(pid, std::fs::read_to_string),
+            None => Ok(()),
+        }
+    }
+
     /// Whether there is something to record without a command, and an end to it.
     pub(super) fn can_watch(&self) -> Result<(), LiveError> {
         let why = if self.pid.is_none() && !self.all {
@@ -46,6 +54,32 @@ impl LiveOptions {
             return Ok(());
         };
         Err(LiveError::Nothing(why.to_owned()))
+    }
+}
+
+/// Whether there is a process of this number that still runs, as `/proc/PID/status` tells
+/// (proc(5)); `read` reads a file.
+fn process_is_there(
+    pid: u32,
+    read: impl FnOnce(String) -> std::io::Result<String>,
+) -> Result<(), LiveError> {
+    let none = |why: String| LiveError::NoProcess { pid, why };
+    let status = read(format!("/proc/{pid}/status"))
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => none("it does not exist".to_owned()),
+            _ => none(format!("/proc/{pid}/status can't be read: {error}")),
+        })?;
+    let field = |name: &str| {
+        let mut lines = status.lines();
+        lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))
+    };
+    match field("Tgid:").and_then(|tgid| tgid.parse::<u32>().ok()) {
+        Some(tgid) if tgid != pid => return Err(none(format!("it is a thread of process {tgid}"))),
+        _ => {}
+    }
+    match field("State:").and_then(|state| state.chars().next()) {
+        Some('Z' | 'X') => Err(none("it has ended already".to_owned())),
+        _ => Ok(()),
     }
 }
 
@@ -83,6 +117,37 @@ fn fitting(free: Option<u64>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_followed_has_to_run() {
+        let told = |status: &'static str| {
+            let told = process_is_there(42, |path| {
+                assert_eq!(path, "/proc/42/status");
+                match status {
+                    "" => Err(std::io::ErrorKind::NotFound.into()),
+                    status => Ok(status.to_owned()),
+                }
+            });
+            told.map_err(|error| error.to_string())
+        };
+        let refused = |why| Err(format!("no process 42 to follow: {why}; name one that runs"));
+        assert_eq!(told("Name:\tsh\nState:\tS (sleeping)\nTgid:\t42\n"), Ok(()));
+        assert_eq!(told(""), refused("it does not exist"));
+        assert_eq!(
+            told("State:\tS (sleeping)\nTgid:\t41\n"),
+            refused("it is a thread of process 41")
+        );
+        assert_eq!(
+            told("State:\tZ (zombie)\nTgid:\t42\n"),
+            refused("it has ended already")
+        );
+        let nobody = LiveOptions {
+            pid: Some(u32::MAX),
+            ..LiveOptions::default()
+        };
+        assert!(nobody.check_process().is_err());
+        assert!(LiveOptions::default().check_process().is_ok());
+    }
 
     #[test]
     fn the_buffer_fits_the_machine() {

@@ -54,22 +54,34 @@ enum Whose {
     Targets {
         maps: Arc<LoadedMaps>,
         targets: MapId,
+        /// When processes were taken out of it, where that is written down.
+        gone: Option<MapId>,
         known: FxHashSet<u32>,
     },
 }
 
 impl Whose {
-    fn includes(&mut self, process: u32) -> bool {
+    /// Whether what a process printed at this time is taken.
+    fn includes(&mut self, process: u32, time: u64) -> bool {
         match self {
             Self::All => true,
             Self::Targets {
                 maps,
                 targets,
+                gone,
                 known,
             } => {
-                known.contains(&process)
-                    || matches!(maps.lookup(*targets, &process.to_ne_bytes()), Ok(Some(_)))
-                        && known.insert(process)
+                if known.contains(&process) {
+                    return true;
+                }
+                let key = process.to_ne_bytes();
+                if matches!(maps.lookup(*targets, &key), Ok(Some(_))) {
+                    return known.insert(process);
+                }
+                // It ended before its line was read. Another process may have its number by now.
+                let ended = gone.and_then(|gone| maps.lookup(gone, &key).ok().flatten());
+                let ended = ended.and_then(|time| time.try_into().ok());
+                ended.is_some_and(|ended| time <= u64::from_ne_bytes(ended))
             }
         }
     }
@@ -96,6 +108,7 @@ impl Outputs {
                 false => Whose::Targets {
                     maps: maps.clone(),
                     targets: record.targets,
+                    gone: None,
                     known: FxHashSet::default(),
                 },
             },
@@ -129,6 +142,14 @@ impl Outputs {
             }
         }
         Ok(outputs)
+    }
+
+    /// Takes lines of processes, too, that this map says were targets when they printed.
+    pub fn remembering(mut self, ended: MapId) -> Self {
+        if let Whose::Targets { gone, .. } = &mut self.whose {
+            *gone = Some(ended);
+        }
+        self
     }
 
     /// How many firings of a program came.
@@ -226,7 +247,7 @@ impl Drain for Outputs {
         }
         if let Some(printk) = printk {
             taken += printk.drain(|line| {
-                if whose.includes(line.pid) {
+                if whose.includes(line.pid, line.time) {
                     sink.write(&Output {
                         source: Source::Printk,
                         map: None,
