@@ -105,7 +105,8 @@ fn samples_of_what_runs() {
     };
     let mut command = work::command("milliseconds", events() / 3);
     if let Some(done) = compare("profile", &example("profile"), &options, &mut command) {
-        done.expect(events() / 10, ANY_ORDER);
+        // Stacks are the kernel's own.
+        done.expect_without(events() / 10, &["stacks"]);
     }
 }
 
@@ -162,8 +163,22 @@ fn one_liners() {
         frequency: Some(1000),
         ..LiveOptions::default()
     };
+    // Those with kprobes where there are none, what came to no event, and stacks.
+    let parts = [
+        "read_results",
+        "read_ends",
+        "read_begins",
+        "print_path",
+        "block_sizes",
+        "switches",
+        "ns",
+        "start",
+        "linear",
+        "block_hist",
+        "stacks",
+    ];
     if let Some(done) = compare("one_liners", &object, &options, &mut command) {
-        done.expect(2 * count, FINE);
+        done.expect_without(2 * count, &parts);
     }
 }
 

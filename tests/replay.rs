@@ -1,5 +1,7 @@
 //! Recordings made in user space, replayed on every engine.
 
+#[path = "replay/answers.rs"]
+mod answers;
 #[path = "replay/bare.rs"]
 mod bare;
 #[path = "replay/changes.rs"]
@@ -8,10 +10,14 @@ mod changes;
 mod examples;
 #[path = "replay/full_ring.rs"]
 mod full_ring;
+#[path = "replay/kinds.rs"]
+mod kinds;
 #[path = "replay/made_up.rs"]
 mod made_up;
 #[path = "replay/order.rs"]
 mod order;
+#[path = "replay/other_object.rs"]
+mod other_object;
 #[path = "replay/relay.rs"]
 mod relay;
 #[path = "replay/taped.rs"]
@@ -19,8 +25,10 @@ mod taped;
 #[path = "replay/unjudged.rs"]
 mod unjudged;
 
-use bpflab::compare::replay::{Replay, Report, Word};
+use bpflab::compare::replay::{ProgramReport, Replay, Report, Word};
 use bpflab::harness::EngineKind;
+use bpflab::program::Program;
+use bpflab::spec::MapType;
 
 use taped::Taped;
 
@@ -50,6 +58,59 @@ fn replayed(taped: &Taped) -> Report {
     reports[0].engine = EngineKind::Jit;
     let [report, ..] = reports;
     report
+}
+
+/// The map types that a replay can't compare with a kernel's, as far as recorded programs can
+/// use them.
+const UNREADABLE: [MapType; 4] = [
+    MapType::StackTrace,
+    MapType::BloomFilter,
+    MapType::ArrayOfMaps,
+    MapType::HashOfMaps,
+];
+
+/// The numbers of the maps that a program's instructions name (`BPF_PSEUDO_MAP_IDX`,
+/// `BPF_PSEUDO_MAP_IDX_VALUE`).
+fn maps_named(program: &Program) -> Vec<usize> {
+    let loads = program.insns.iter().filter(|insn| {
+        let bytes = insn.to_bytes();
+        bytes[0] == 0x18 && matches!(bytes[1] >> 4, 5 | 6)
+    });
+    loads.map(|insn| insn.imm as usize).collect()
+}
+
+/// Asserts that nothing differs, that the verdict names what was not compared, and that this
+/// is what could not be: programs that did not run, maps that only they use, and those of
+/// which nobody can read the contents.
+#[track_caller]
+fn is_equal_as_far_as_it_can_be(taped: &Taped, report: &Report) {
+    let ran = |program: &ProgramReport| program.firings + program.led_to > 0;
+    let programs = report.programs.iter().filter(|program| !ran(program));
+    let programs = programs.map(|program| ("program", program.name.clone()));
+    let mut expected: Vec<_> = programs.collect();
+    for (number, def) in taped.maps.iter().enumerate() {
+        let is_output = matches!(def.map_type, MapType::Ringbuf | MapType::PerfEventArray);
+        let users = taped.programs.iter().zip(&report.programs);
+        let mut users = users
+            .filter(|(program, _)| maps_named(program).contains(&number))
+            .peekable();
+        let is_idle = users.peek().is_some() && !users.any(|(_, report)| ran(report));
+        if !def.frozen && !is_output && (is_idle || UNREADABLE.contains(&def.map_type)) {
+            expected.push(("map", def.name.clone()));
+        }
+    }
+    let gaps = report.gaps();
+    let named: Vec<_> = gaps
+        .iter()
+        .map(|gap| (gap.kind, gap.name.clone()))
+        .collect();
+    assert_eq!(named, expected, "{report:#?}");
+    assert!(gaps.iter().all(|gap| !gap.why.is_empty()), "{gaps:?}");
+    let word = match gaps.is_empty() {
+        true => Word::Equal,
+        false => Word::PartlyCompared,
+    };
+    assert_eq!(report.word(), word, "{report:#?}");
 }
 
 /// How long a firing takes on each engine, reading included:

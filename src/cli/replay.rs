@@ -22,9 +22,9 @@ use crate::report::{HistogramRule, MapContents, ReplayView};
 /// did in the kernel, and so is what maps held in the end.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 everything that can be judged is equal (also where the \
-    order of writes to a map is unknown: the verdict says so); 1 a difference, or something is \
-    missing; 2 no recording, or one of another object.
+    after_help = "Exit codes: 0 everything was compared and is equal (also where the order of \
+    writes to a map is unknown: the verdict says so); 1 a difference, or something is missing or \
+    was not compared; 2 no recording, or one of another object.
 
 Examples:
   bpflab replay write_hist.bpf.o writes.rec

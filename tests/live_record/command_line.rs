@@ -103,6 +103,16 @@ fn bad_usage_is_told_and_leaves_no_file() {
         (&[WRITES, "--duration=-1"], &echo, "--duration"),
         (&[WRITES, "--all", "--pid", "1"], &[], "cannot be used with"),
         (
+            &[WRITES, "--pid", "4194305"],
+            &[],
+            "no process 4194305 to follow: it does not exist; name one that runs",
+        ),
+        (
+            &["syscalls/sys_enter_write", "--pid", "4194305"],
+            &[],
+            "no process 4194305 to follow",
+        ),
+        (
             &[WRITES, "--attach", "nobody=a/b"],
             &echo,
             "no such program",
@@ -169,10 +179,96 @@ fn what_has_no_place_here_is_left_out_and_the_rest_compared() {
     let arguments = ["compare", "examples/bpf/one_liners.bpf.o", "--", "sh", "-c"];
     let output = bpflab.args(arguments).arg(dd(10, 1)).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    assert!(text.contains("count_event: not attached: "), "{text}");
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    let reason = "not compared: program count_event: not attached: ";
+    assert!(text.contains(reason), "{text}");
+    assert!(text.ends_with("verdict: partly compared\n"), "{text}");
     // Numbers of programs are not their places in the list of those that ran.
     assert!(text.contains("\n  read_sizes "), "{text}");
+}
+
+/// Without an event nothing is compared, and no engine says anything else; nor does a replay
+/// of the recording.
+#[test]
+fn without_an_event_nothing_is_equal() {
+    if !is_there() {
+        return;
+    }
+    let file = Scratch::new("silent");
+    let path = file.0.to_str().unwrap();
+    for arguments in [
+        &["compare", WRITES, "-o", path, "--", "sleep", "0"][..],
+        &["replay", WRITES, path],
+    ] {
+        let output = bpflab().args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+        assert!(!text.contains("equal"), "{text}");
+        let verdict = "verdict: nothing compared: no event came\n";
+        assert!(text.ends_with(verdict), "{text}");
+    }
+    let mut bpflab = bpflab();
+    let output = bpflab
+        .args(["replay", "--json", WRITES, path])
+        .output()
+        .unwrap();
+    let row = json(&output);
+    assert_eq!(row["verdict"], "nothing_compared");
+    assert_eq!(row["programs"][0]["verdict"], "nothing_compared");
+    assert_eq!(row["programs"][0]["why"], "it never ran");
+    let gaps = row["not_compared"].as_array().unwrap();
+    assert_eq!(
+        (&gaps[0]["program"], &gaps[1]["map"]),
+        (&"count_write".into(), &"hist".into())
+    );
+}
+
+/// The number of a process's map of this type, by what its descriptors say.
+fn map_of(process: u32, map_type: u32, max_entries: u32) -> Option<String> {
+    let folder = std::fs::read_dir(format!("/proc/{process}/fdinfo")).ok()?;
+    let mut files = folder
+        .flatten()
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    files.find_map(|text| {
+        let field = |name: &str| {
+            let mut lines = text.lines();
+            lines.find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+        };
+        let is_it = field("map_type:")? == map_type.to_string()
+            && field("max_entries:")? == max_entries.to_string();
+        is_it.then(|| field("map_id:"))?
+    })
+}
+
+/// Somebody else changes a map while it is recorded: the finding says so.
+#[test]
+fn a_map_that_is_changed_from_outside_is_named() {
+    if !is_there() {
+        return;
+    }
+    let line = format!("{}; sleep 1; {}", dd(20, 300), dd(20, 300));
+    let mut compare = bpflab();
+    compare.args(["compare", WRITES, "--", "sh", "-c", &line]);
+    let running = compare.stdout(Stdio::piped()).spawn().unwrap();
+    // An array of 64 counters.
+    let found = (0..100).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        map_of(running.id(), 2, 64)
+    });
+    let id = found.expect("the map is there");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let words = format!("map update id {id} key 8 0 0 0 value 77 0 0 0 0 0 0 0");
+    let changed = Command::new("bpftool").args(words.split(' ')).status();
+    let output = running.wait_with_output().unwrap();
+    if !changed.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: bpftool can't change the map");
+        return;
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let cause = "map hist was likely changed from outside meanwhile, by bpftool or";
+    assert!(text.contains(cause), "{text}");
+    assert!(text.ends_with("verdict: different\n"), "{text}");
 }
 
 #[test]

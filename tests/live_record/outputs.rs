@@ -1,9 +1,15 @@
 //! What programs put out by themselves, and programs that can't be rewritten.
 
-use bpflab::compare::live::LiveOptions;
-use bpflab::compare::recording::{Contents, How, Source, When};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-use super::recorded::{dd, is_there, record, script, shell};
+use bpflab::Object;
+use bpflab::compare::live::{Live, LiveOptions};
+use bpflab::compare::recording::{Contents, How, Source, When};
+use bpflab::compare::replay::{MapVerdict, Replay, Report, Verdict, Word};
+use bpflab::harness::EngineKind;
+
+use super::recorded::{Recorded, dd, is_there, record, script, shell};
 
 #[test]
 fn records_of_a_ring_buffer_are_there() {
@@ -84,4 +90,116 @@ fn a_program_that_jumps_runs_for_the_command_only() {
     assert_eq!(again.firings, calls);
     let rounds = recorded.value(When::After, "tail_cal.bss", 0);
     assert_eq!(rounds, 34 * calls);
+}
+
+/// Keeps all CPUs busy while something is done.
+fn on_a_busy_machine<T>(act: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let done = act();
+        over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+/// How often it is tried: thrice, or what `BPFLAB_LIVE_ROUNDS` says.
+fn rounds() -> u32 {
+    let given = std::env::var("BPFLAB_LIVE_ROUNDS").ok();
+    given.map_or(3, |text| text.parse().expect("a number of rounds"))
+}
+
+/// Processes that print and are gone long before anybody reads it.
+#[test]
+fn lines_of_processes_that_ended_are_there() {
+    if !is_there() {
+        return;
+    }
+    let mut object = Object::open("tests/objects/trace_printk.bpf.o").unwrap();
+    let print = object.entry_mut("print").unwrap();
+    print.set_attach_target("sched_process_exec".to_owned());
+    for round in 0..rounds() {
+        let mut live = Live::start(&object, &LiveOptions::default()).unwrap();
+        let mut file = Vec::new();
+        let mut command = script("for round in $(seq 60); do env true; done");
+        let summary = on_a_busy_machine(|| live.run(&mut command, &mut file)).unwrap();
+        assert_eq!(summary.lost(), 0, "{summary:?}");
+        // The shell, and of each round `env`, which becomes `true`.
+        assert_eq!(summary.recorded(), 1 + 2 * 60);
+        let recorded = Recorded::read(&file);
+        let lines = recorded
+            .outputs
+            .iter()
+            .filter(|out| out.0 == Source::Printk);
+        assert_eq!(
+            lines.count() as u64,
+            6 * summary.recorded(),
+            "round {round}"
+        );
+        let report = Replay::new(&object, file)
+            .unwrap()
+            .run(EngineKind::default());
+        let report = report.unwrap();
+        assert_eq!(report.word(), Word::Equal, "round {round}: {report:#?}");
+    }
+}
+
+/// What each engine says of an object whose programs ran while writes were made.
+fn compared(object: &str, sizes: &[u32]) -> (Recorded, Vec<Report>) {
+    let object = Object::open(object).unwrap();
+    let mut live = Live::start(&object, &LiveOptions::default()).unwrap();
+    let mut file = Vec::new();
+    let lines: Vec<_> = sizes.iter().map(|size| dd(5, *size)).collect();
+    let summary = live.run(&mut script(&lines.join("; ")), &mut file).unwrap();
+    assert_eq!(summary.lost(), 0, "{summary:?}");
+    let replay = Replay::new(&object, file.clone()).unwrap();
+    let engines = [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit];
+    let reports = engines.map(|engine| replay.run(engine).unwrap());
+    (Recorded::read(&file), reports.into())
+}
+
+#[test]
+fn queues_and_stacks_are_compared() {
+    if !is_there() {
+        return;
+    }
+    let (recorded, reports) = compared("tests/objects/queues.bpf.o", &[100, 200, 301, 400]);
+    for name in ["oldest", "latest"] {
+        let read = (When::After, recorded.map(name), Contents::Whole);
+        assert!(recorded.reads.contains(&read), "{name}");
+    }
+    for report in &reports {
+        assert_eq!(report.word(), Word::Equal, "{report:#?}");
+        let of = |name: &str| {
+            let mut maps = report.maps.iter();
+            maps.find(|map| map.name == name).unwrap().verdict.clone()
+        };
+        assert_eq!(of("oldest"), MapVerdict::Equal(8));
+        let latest = of("latest");
+        assert!(matches!(latest, MapVerdict::Equal(7 | 8)), "{latest:?}");
+    }
+}
+
+/// The kernel's answers are taken, whatever its seed is; the filter itself is named.
+#[test]
+fn a_bloom_filter_is_the_kernels() {
+    if !is_there() {
+        return;
+    }
+    let sizes: Vec<u32> = (1..40).collect();
+    let (_, reports) = compared("tests/objects/bloom.bpf.o", &sizes);
+    for report in &reports {
+        assert_eq!(report.word(), Word::PartlyCompared, "{report:#?}");
+        let program = &report.programs[0];
+        assert!(matches!(program.verdict, Verdict::Equal(runs) if runs.get() == 5 * 39));
+        let gaps = report.gaps();
+        let names: Vec<_> = gaps.iter().map(|gap| &*gap.name).collect();
+        assert_eq!(names, ["times"], "{report:#?}");
+    }
 }

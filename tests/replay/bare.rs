@@ -88,7 +88,12 @@ fn samples_are_played_as_they_happened() {
     let replay = Replay::new(&object, file).unwrap();
     for engine in super::ENGINES {
         let bare = replay.run_bare(&object, engine).unwrap();
-        assert_eq!(bare.report.word(), Word::Nothing, "{:?}", bare.report);
+        assert_eq!(
+            bare.report.word(),
+            Word::NothingCompared,
+            "{:?}",
+            bare.report
+        );
         assert_eq!(bare.report.firings(), 6);
         let hist = bare.vm.map("hist").unwrap();
         let count = |slot: u32| hist.get::<u32, u64>(&slot).unwrap().unwrap();

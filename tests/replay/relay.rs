@@ -118,7 +118,11 @@ fn a_difference_is_the_programs_that_made_it() {
         let mut changed = whole.clone();
         change_last(&mut changed, firing, SECOND, 8);
         let report = replayed(&changed);
-        assert_eq!(report.programs[0].verdict, Verdict::Equal, "{report:#?}");
+        assert_eq!(
+            report.programs[0].verdict.word(),
+            Word::Equal,
+            "{report:#?}"
+        );
         let first = first_of(&report, SECOND);
         assert_eq!(first.firing, firing as u64);
         let Different::Given { got, .. } = &first.what else {

@@ -5,20 +5,33 @@ use std::sync::Arc;
 
 use bpflab::Vm;
 use bpflab::compare::recording::{
-    Contents, CpuTotal, Header, How, MapEntry, MapRead, Output, RecordedMap, RecordedProgram,
-    Source, Summary, When, Writer,
+    Contents, CpuTotal, Header, How, KernelInfo, LeftOut, MapEntry, MapRead, Output, RecordedMap,
+    RecordedProgram, Source, Summary, When, Writer,
 };
 use bpflab::harness::EngineKind;
 use bpflab::instrument::{
     Candidate, Firing, Plan, RecordMaps, RecordOptions, Relays, Unrecordable,
 };
 use bpflab::program::{MapDef, Program};
+use bpflab::spec::MapType;
 use bpflab::vm::events::Event;
-use bpflab::vm::maps::Kind;
+use bpflab::vm::maps::{Kind, Queue};
 use bpflab::vm::{Output as Given, ProgramHandle, World};
 
 /// So many CPUs has the machine that is recorded.
 pub const CPUS: u32 = 4;
+
+/// The values of a queue or stack, without keys, the oldest first.
+fn values(queue: &Queue, map_type: MapType) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut values = queue.values();
+    if map_type == MapType::Stack {
+        values.reverse();
+    }
+    values
+        .into_iter()
+        .map(|value| (Vec::new(), value))
+        .collect()
+}
 
 /// Where a record came from, its map, its CPU, its bytes.
 pub type TapedOutput = (Source, Option<u32>, Option<u32>, Vec<u8>);
@@ -34,6 +47,12 @@ pub struct Taped {
     pub firings: Vec<Vec<u8>>,
     pub outputs: Vec<TapedOutput>,
     pub sequences: Vec<u64>,
+    /// The release of the kernel that it is said to come from.
+    pub release: String,
+    /// How programs are said to have been recorded, where that is not by firings.
+    pub how: Vec<(usize, How)>,
+    /// Programs that are said to have been left out.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A machine in which programs are recorded.
@@ -129,6 +148,9 @@ impl Recorder {
                 firings: Vec::new(),
                 outputs: Vec::new(),
                 sequences: vec![0; CPUS as usize],
+                release: String::new(),
+                how: Vec::new(),
+                left_out: Vec::new(),
             },
         };
         recorder.read_maps(When::Before);
@@ -178,7 +200,11 @@ impl Recorder {
 
     fn read_maps(&mut self, when: When) {
         for (number, map) in (0..).zip(self.vm.maps()).take(self.taped.maps.len()) {
-            for (key, value) in map.entries_bytes().unwrap_or_default() {
+            let entries = match map.raw().kind() {
+                Kind::Queue(queue) => values(queue, map.def().map_type),
+                _ => map.entries_bytes().unwrap_or_default(),
+            };
+            for (key, value) in entries {
                 self.taped.entries.push((when, number, key, value));
             }
         }
@@ -206,9 +232,16 @@ impl Taped {
         let programs = (0..).zip(self.programs.iter().zip(&self.context_lens));
         let header = Header {
             possible_cpus: CPUS,
+            kernel: KernelInfo {
+                release: self.release.clone(),
+                ..KernelInfo::default()
+            },
+            left_out: Some(self.left_out.clone()),
             programs: programs
                 .map(|(number, (program, context_len))| {
-                    let how = How::Instrumented;
+                    let mut told = self.how.iter();
+                    let how = told.find(|(place, _)| *place == number as usize);
+                    let how = how.map_or(How::Instrumented, |(_, how)| how.clone());
                     RecordedProgram::new(number, program, "here", *context_len, how)
                 })
                 .collect(),
@@ -267,8 +300,9 @@ impl Taped {
             let read = MapRead {
                 when: at,
                 map: number,
-                contents: match def.key_size {
-                    0 => Contents::Unread,
+                contents: match def.map_type {
+                    MapType::Queue | MapType::Stack => Contents::Whole,
+                    _ if def.key_size == 0 => Contents::Unread,
                     _ => Contents::Whole,
                 },
                 entries: own.len() as u64,

@@ -27,7 +27,7 @@ fn the_verifiers_reason_is_told() {
     let replay = Replay::new(&object, file).unwrap();
     for engine in super::ENGINES {
         let report = replay.run_bare(&object, engine).unwrap().report;
-        assert_eq!(report.word(), Word::Nothing);
+        assert_eq!(report.word(), Word::NothingCompared);
         let [program] = &report.programs[..] else {
             panic!("{report:?}");
         };

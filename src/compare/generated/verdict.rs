@@ -34,12 +34,11 @@ impl Replayed {
         }
     }
 
-    /// The worst of all.
+    /// The verdict on all of it.
     #[must_use]
     pub fn word(&self) -> Word {
         let maps = self.maps.iter().map(|map| map.verdict.word());
         let outputs = self.outputs.iter().map(|output| output.verdict.word());
-        let others = maps.chain(outputs).max().unwrap_or(Word::Nothing);
-        self.program.verdict.word().max(others)
+        Word::whole([self.program.verdict.word()], maps.chain(outputs))
     }
 }

@@ -17,7 +17,7 @@ use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{ProgramSummary, Summary};
 use crate::compare::recording::{
-    Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, Resource, Writer,
+    self, Cause, CpuTotal, Header, Loss, ObjectInfo, RecordedMap, Resource, Writer,
 };
 use crate::instrument::{RecordMaps, RecordState};
 use crate::kernel::process::settle;
@@ -268,6 +268,11 @@ impl Subject for Live {
             .map(|(number, map)| RecordedMap::new(number, map))
             .collect();
         header.object = Some(self.object.clone());
+        let left_out = self.programs.left_out().map(|left| recording::LeftOut {
+            program: left.program.clone(),
+            why: format!("not attached: {}", left.why),
+        });
+        header.left_out = Some(left_out.collect());
         Ok(Begun {
             drain,
             before,

@@ -64,11 +64,10 @@ fn process_is_there(
     read: impl FnOnce(String) -> std::io::Result<String>,
 ) -> Result<(), LiveError> {
     let none = |why: String| LiveError::NoProcess { pid, why };
-    let status = read(format!("/proc/{pid}/status"))
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => none("it does not exist".to_owned()),
-            _ => none(format!("/proc/{pid}/status can't be read: {error}")),
-        })?;
+    let status = read(format!("/proc/{pid}/status")).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => none("it does not exist".to_owned()),
+        _ => none(format!("/proc/{pid}/status can't be read: {error}")),
+    })?;
     let field = |name: &str| {
         let mut lines = status.lines();
         lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))
@@ -130,7 +129,11 @@ mod tests {
             });
             told.map_err(|error| error.to_string())
         };
-        let refused = |why| Err(format!("no process 42 to follow: {why}; name one that runs"));
+        let refused = |why| {
+            Err(format!(
+                "no process 42 to follow: {why}; name one that runs"
+            ))
+        };
         assert_eq!(told("Name:\tsh\nState:\tS (sleeping)\nTgid:\t42\n"), Ok(()));
         assert_eq!(told(""), refused("it does not exist"));
         assert_eq!(

@@ -7,11 +7,38 @@ use crate::compare::recording::{self, MapEntry, MapRead, When, WriteError, Write
 use crate::kernel::outputs::Contents;
 use crate::kernel::{KernelMap, LoadedMaps};
 use crate::program::MapDef;
-use crate::util::MapId;
+use crate::spec::{MapType, UpdateFlags};
+use crate::util::{Errno, MapId};
 
 /// What all maps of an object held at a moment, or why that of one can't be told.
 #[derive(Debug, Default)]
-pub(in crate::compare) struct Snapshot(Vec<Result<Contents, String>>);
+pub(in crate::compare) struct Snapshot(Vec<Result<Held, String>>);
+
+/// What a map held.
+#[derive(Debug)]
+enum Held {
+    /// Its elements.
+    Elements(Contents),
+    /// Values without keys, the oldest first.
+    Values(Vec<Vec<u8>>),
+}
+
+impl Held {
+    fn len(&self) -> usize {
+        match self {
+            Self::Elements(contents) => contents.len(),
+            Self::Values(values) => values.len(),
+        }
+    }
+
+    /// Keys, which may be empty, and values.
+    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], &[u8])> + '_> {
+        match self {
+            Self::Elements(contents) => Box::new(contents.iter()),
+            Self::Values(values) => Box::new(values.iter().map(|value| (&[][..], &value[..]))),
+        }
+    }
+}
 
 impl Snapshot {
     /// Reads the maps of these definitions. Nobody should be writing to them meanwhile.
@@ -37,7 +64,7 @@ impl Snapshot {
     /// Writes them to a recording.
     pub fn write<W: Write>(&self, writer: &mut Writer<W>, when: When) -> Result<(), WriteError> {
         for (map, held) in (0..).zip(&self.0) {
-            for (key, value) in held.iter().flat_map(Contents::iter) {
+            for (key, value) in held.iter().flat_map(Held::iter) {
                 writer.map_entry(&MapEntry {
                     when,
                     map,
@@ -61,10 +88,39 @@ impl Snapshot {
     }
 }
 
-fn read(map: Option<KernelMap<'_>>, def: &MapDef) -> Result<Contents, String> {
+fn read(map: Option<KernelMap<'_>>, def: &MapDef) -> Result<Held, String> {
     let map = map.ok_or("it was not made")?;
-    if !MapContents::are_kept_by(def) {
-        return Err(format!("a {} has no entries to read", def.map_type.name()));
+    match def.map_type {
+        MapType::Queue | MapType::Stack => {
+            let values = values(&map, def);
+            return values.map(Held::Values).map_err(|errno| errno.to_string());
+        }
+        // The numbers of its programs, which nobody but us should change.
+        MapType::ProgArray => {}
+        _ if MapContents::are_kept_by(def) => {}
+        kind => return Err(format!("a {} has no entries to read", kind.name())),
     }
-    Contents::read(&map).map_err(|errno| errno.to_string())
+    let contents = Contents::read(&map).map_err(|errno| errno.to_string())?;
+    Ok(Held::Elements(contents))
+}
+
+/// The values of a queue or stack, the oldest first: they are taken, and put back in the same
+/// order.
+fn values(map: &KernelMap<'_>, def: &MapDef) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut values = Vec::new();
+    // Somebody else may be pushing.
+    while values.len() < def.max_entries as usize {
+        match map.lookup_and_delete(&[], UpdateFlags::empty()) {
+            Ok(value) => values.push(value),
+            Err(Errno::ENOENT) => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    if def.map_type == MapType::Stack {
+        values.reverse();
+    }
+    for value in &values {
+        map.update(&[], value, UpdateFlags::empty())?;
+    }
+    Ok(values)
 }

@@ -2,7 +2,7 @@
 //! (polynomial 0x04c11db7, reflected). It finds damage and mix-ups, not forgery.
 
 use crate::instrument::{Flow, Length, Moment, Plan, Source};
-use crate::program::Program;
+use crate::program::{Initial, MapDef, Program};
 
 /// CRC-32 of bytes.
 #[must_use]
@@ -18,6 +18,40 @@ pub fn program_checksum(program: &Program) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     for insn in &program.insns {
         crc.update(&insn.to_bytes());
+    }
+    crc.finalize()
+}
+
+/// That of what a map holds at the start, entry by entry as its object has them: a number
+/// of 32 bits for the kind (0 bytes, 1 a map, 2 a program), then key and value, or the index
+/// and the number of the map or the name of the program; of bytes and names the length in 64
+/// bits comes before. Zeros at the end of a value don't count.
+#[must_use]
+pub fn initial_checksum(map: &MapDef) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    let put_bytes = |crc: &mut crc32fast::Hasher, bytes: &[u8]| {
+        crc.update(&(bytes.len() as u64).to_le_bytes());
+        crc.update(bytes);
+    };
+    for entry in &map.initial {
+        match entry {
+            Initial::Bytes { key, value } => {
+                let used = value.iter().rposition(|byte| *byte != 0);
+                let used = used.map_or(0, |last| last + 1);
+                crc.update(&0u32.to_le_bytes());
+                put_bytes(&mut crc, key);
+                put_bytes(&mut crc, value.get(..used).unwrap_or_default());
+            }
+            Initial::Map { index, map } => {
+                let numbers = [1, *index, map.0];
+                numbers.iter().for_each(|n| crc.update(&n.to_le_bytes()));
+            }
+            Initial::Program { index, name } => {
+                let numbers = [2, *index];
+                numbers.iter().for_each(|n| crc.update(&n.to_le_bytes()));
+                put_bytes(&mut crc, name.as_bytes());
+            }
+        }
     }
     crc.finalize()
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checksum::{checksum, program_checksum, sites_checksum};
+use super::checksum::{checksum, initial_checksum, program_checksum, sites_checksum};
 use crate::instrument::Plan;
 use crate::program::{MapDef, Program};
 
@@ -31,6 +31,10 @@ pub struct Header {
     pub object: Option<ObjectInfo>,
     /// Its programs, by their numbers.
     pub programs: Vec<RecordedProgram>,
+    /// Those that were to be recorded, too, and were not; none where nobody wrote down
+    /// whether there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<Vec<LeftOut>>,
     /// Its maps, by their numbers in instructions.
     pub maps: Vec<RecordedMap>,
     /// The bare events, by their numbers.
@@ -103,6 +107,16 @@ impl ObjectInfo {
     }
 }
 
+/// A program that did not run, although it was to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// Its name.
+    pub program: String,
+    /// Why.
+    pub why: String,
+}
+
 /// A program of the object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -115,6 +129,9 @@ pub struct RecordedProgram {
     pub section: String,
     /// Program type, by libbpf's name: `tracepoint`.
     pub prog_type: String,
+    /// Its license; none where nobody wrote it down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
     /// Where it was attached, in words.
     pub attach: String,
     /// How many instruction slots it has.
@@ -144,6 +161,7 @@ impl RecordedProgram {
             name: program.name.clone(),
             section: program.section.clone(),
             prog_type: program.prog_type.name().to_owned(),
+            license: Some(program.license.clone()),
             attach: attach.into(),
             instructions: u32::try_from(program.insns.len()).unwrap_or(u32::MAX),
             checksum: program_checksum(program),
@@ -161,6 +179,19 @@ impl RecordedProgram {
     pub fn is(&self, program: &Program) -> bool {
         self.checksum == program_checksum(program)
             && self.instructions as usize == program.insns.len()
+    }
+
+    /// What of a program with these instructions is not as it was recorded: what it is
+    /// called, how it was, how it is. None where all is the same, as far as the recording
+    /// says.
+    #[must_use]
+    pub fn differs(&self, program: &Program) -> Option<(&'static str, String, String)> {
+        let own = program.prog_type.name();
+        if !self.prog_type.is_empty() && self.prog_type != own {
+            return Some(("type", self.prog_type.clone(), own.to_owned()));
+        }
+        let license = self.license.as_ref()?;
+        (*license != program.license).then(|| ("license", license.clone(), program.license.clone()))
     }
 
     /// Whether the logs of its firings are what this bpflab would write of the program: not
@@ -218,6 +249,13 @@ pub struct RecordedMap {
     pub flags: u32,
     /// `map_extra`.
     pub extra: u64,
+    /// CRC-32 of what it holds at the start ([`initial_checksum`]); none where nobody wrote it
+    /// down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial: Option<u32>,
+    /// The shape of the maps that it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inner: Option<Box<RecordedMap>>,
 }
 
 impl RecordedMap {
@@ -233,13 +271,53 @@ impl RecordedMap {
             max_entries: map.max_entries,
             flags: map.flags.bits(),
             extra: map.extra,
+            initial: Some(initial_checksum(map)),
+            inner: map
+                .inner
+                .as_ref()
+                .map(|inner| Box::new(Self::new(0, inner))),
         }
     }
 
-    /// Whether a definition makes the same map.
+    /// What of a map by this definition is not as it was recorded: what it is called, how it
+    /// was, how it is. None where all is the same, as far as the recording says.
     #[must_use]
-    pub fn is(&self, map: &MapDef) -> bool {
-        *self == Self::new(self.number, map)
+    pub fn differs(&self, map: &MapDef) -> Option<(&'static str, String, String)> {
+        let own = Self::new(self.number, map);
+        let numbers = [
+            ("size of keys", self.key_size, own.key_size),
+            ("size of values", self.value_size, own.value_size),
+            ("max_entries", self.max_entries, own.max_entries),
+            ("flags", self.flags, own.flags),
+        ];
+        let numbers = numbers.map(|(what, was, is)| (what, was.to_string(), is.to_string()));
+        let differs = [
+            ("name", self.name.clone(), own.name),
+            ("type", self.map_type.clone(), own.map_type),
+            ("map_extra", self.extra.to_string(), own.extra.to_string()),
+        ];
+        let mut differs = differs.into_iter().chain(numbers);
+        if let Some(found) = differs.find(|(_, was, is)| was != is) {
+            return Some(found);
+        }
+        let initial = self.initial?;
+        match (&self.inner, &map.inner) {
+            (Some(inner), Some(own)) => {
+                if let Some(found) = inner.differs(own).filter(|(what, ..)| *what != "name") {
+                    return Some(found);
+                }
+            }
+            (None, None) => {}
+            (was, is) => {
+                let text = |is_there| if is_there { "declared" } else { "not declared" };
+                let (was, is) = (text(was.is_some()), text(is.is_some()));
+                return Some(("inner map", was.to_owned(), is.to_owned()));
+            }
+        }
+        let text = |sum: u32| format!("checksum {sum:08x}");
+        own.initial
+            .filter(|own| *own != initial)
+            .map(|own| ("data at the start", text(initial), text(own)))
     }
 }
 

@@ -51,11 +51,12 @@ mod write;
 mod tests;
 
 pub use block::{MAGIC, Version};
-pub use checksum::{checksum, program_checksum, sites_checksum};
+pub use checksum::{checksum, initial_checksum, program_checksum, sites_checksum};
 pub use end::{CpuTotal, End, Ended, ProgramTotal, Summary, Totals};
 pub use error::{CutOff, Place, RecordingError, WriteError};
 pub use header::{
-    Filter, Header, How, KernelInfo, ObjectInfo, RecordedEvent, RecordedMap, RecordedProgram, Start,
+    Filter, Header, How, KernelInfo, LeftOut, ObjectInfo, RecordedEvent, RecordedMap,
+    RecordedProgram, Start,
 };
 pub use item::{Cause, Contents, Loss, MapEntry, MapRead, Output, Resource, Sample, Source, When};
 pub use items::Items;

@@ -8,7 +8,7 @@ use super::error::ReplayError;
 use super::missing::Missing;
 use super::player::refusal;
 use super::source::Source;
-use super::verdict::{ProgramReport, Report, Verdict};
+use super::verdict::{NotCompared, ProgramReport, Report, Verdict};
 use crate::compare::recording::{Header, Part, RecordedEvent, Sample};
 use crate::harness::{EngineKind, Runners, Vm};
 use crate::object::Object;
@@ -115,7 +115,7 @@ pub(super) fn run(
             led_to: 0,
             raced: 0,
             missed: 0,
-            verdict: Verdict::Nothing,
+            verdict: Verdict::NotCompared(NotCompared::Events),
         })
     });
     let named = header.events.iter().filter_map(|event| {

@@ -57,6 +57,8 @@ pub enum Different {
         expected: Vec<u8>,
         /// The replay's.
         got: Vec<u8>,
+        /// The maps that it can be in, by their names.
+        maps: Vec<String>,
     },
     /// The program went another way: the next thing that it did was another.
     Path {

@@ -12,7 +12,7 @@ use super::source::{Opened, Source};
 use super::stories::Found;
 use super::verdict::Report;
 use crate::btf::Btf;
-use crate::compare::recording::{Header, Part, Resource};
+use crate::compare::recording::{Header, LeftOut, Part, Resource, checksum};
 use crate::harness::EngineKind;
 use crate::instrument::Firing;
 use crate::isa::Reg;
@@ -39,6 +39,10 @@ pub struct Replay {
     source: Source,
     header: Header,
     programs: Programs,
+    /// The programs that were to be recorded, too.
+    left_out: Vec<LeftOut>,
+    /// Why it is not known whether this is the object that was recorded.
+    unsure: Option<String>,
 }
 
 impl Replay {
@@ -62,6 +66,8 @@ impl Replay {
             None => Programs::of(object, &header)?,
         };
         Ok(Self {
+            left_out: left_out(object, &header),
+            unsure: unsure(object, &header),
             source,
             header,
             programs,
@@ -81,6 +87,8 @@ impl Replay {
         let header = source.open()?.header().clone();
         Ok(Self {
             programs: Programs::among(programs, maps, &header)?,
+            left_out: header.left_out.clone().unwrap_or_default(),
+            unsure: None,
             source,
             header,
         })
@@ -117,6 +125,10 @@ impl Replay {
     pub fn run(&self, engine: EngineKind) -> Result<Report, ReplayError> {
         let mut deck = Deck::new(&self.programs, self.cpus(), engine)?;
         let mut pass = self.pass();
+        pass.left_out.clone_from(&self.left_out);
+        if let Some(why) = &self.unsure {
+            pass.missing.add(why.clone());
+        }
         let running = deck.programs.len();
         let mut player = deck.player()?;
         pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
@@ -180,6 +192,38 @@ impl Replay {
             None => Vec::new(),
         })
     }
+}
+
+/// The programs of an object that were to be recorded and were not, as the recording says;
+/// where it does not, all that are loaded with the object and are not in it.
+fn left_out(object: &Object, header: &Header) -> Vec<LeftOut> {
+    if let Some(left_out) = &header.left_out {
+        return left_out.clone();
+    }
+    let is_recorded = |name: &str| header.programs.iter().any(|program| program.name == name);
+    let others = object.entries().iter();
+    let others = others.filter(|entry| entry.autoload() && !is_recorded(entry.name()));
+    let others = others.map(|entry| LeftOut {
+        program: entry.name().to_owned(),
+        why: "the recording does not have it".to_owned(),
+    });
+    others.collect()
+}
+
+/// Recordings of the first versions don't say what maps hold at the start, nor under which
+/// license programs are: then it has to be the same file.
+fn unsure(object: &Object, header: &Header) -> Option<String> {
+    let is_told = header.maps.iter().all(|map| map.initial.is_some());
+    let is_told = is_told && header.programs.iter().all(|one| one.license.is_some());
+    let recorded = header.object.as_ref().filter(|_| !is_told)?;
+    let file = std::fs::read(object.file()).ok()?;
+    (checksum(&file) != recorded.checksum).then(|| {
+        format!(
+            "{} is not the file that was recorded, and the recording, of an earlier bpflab, does \
+             not say whether data at the start and licenses were the same",
+            object.file()
+        )
+    })
 }
 
 /// The types of the kernel that was recorded, if the recording has them where its files

@@ -1,14 +1,17 @@
 //! What is said when a recording was replayed to its end.
 
-use super::contents;
+use super::contents::is_output;
 use super::outputs::Stream;
 use super::pass::Pass;
 use super::player::Deck;
-use super::programs::Silent;
-use super::stories::Found;
-use super::touch::maps_named;
-use super::verdict::{MapReport, MapVerdict, Report};
+use super::programs::{Part, Silent};
+use super::sent::prints;
+use super::stories::{Found, Story};
+use super::touch::{maps_named, maps_used};
+use super::verdict::{MapReport, MapVerdict, NotCompared, ProgramReport, Report, Verdict};
+use crate::compare::recording::LeftOut;
 use crate::harness::EngineKind;
+use crate::spec::MapType;
 use crate::util::MapId;
 use crate::vm::Machine;
 
@@ -38,6 +41,7 @@ impl Pass<'_> {
                 Stream::Printk => "printk".to_owned(),
             },
             |stream| self.unsaid_output(stream),
+            self.silent_streams(),
         );
         let programs = self.stories.iter().zip(&self.programs.parts).zip(engines);
         let programs = programs.map(|((story, part), engine)| {
@@ -59,7 +63,7 @@ impl Pass<'_> {
         });
         Report {
             engine,
-            programs: programs.collect(),
+            programs: programs.chain(left_out(&self.left_out)).collect(),
             maps,
             outputs,
             missing,
@@ -70,8 +74,9 @@ impl Pass<'_> {
     fn maps(&self, machine: &Machine) -> Vec<MapReport> {
         let own = self.programs.maps.maps.iter().take(self.programs.own);
         let read = own.enumerate().filter(|(_, def)| {
-            let is_record = contents::is_stream(def);
-            !is_record && !def.frozen
+            // Records are compared as outputs; data that is read only was held against the
+            // recording's when the maps were made.
+            !is_output(def) && !def.frozen
         });
         let reports = read.map(|(number, def)| MapReport {
             name: def.name.clone(),
@@ -80,29 +85,40 @@ impl Pass<'_> {
         reports.collect()
     }
 
+    /// The programs that may use a map, with their stories.
+    fn users(&self, map: MapId) -> impl Iterator<Item = (&Part, &Story)> {
+        let parts = self.programs.parts.iter().zip(&self.stories);
+        parts.filter(move |(part, _)| maps_used(&part.original).contains(&map))
+    }
+
     fn map(&self, machine: &Machine, map: MapId) -> MapVerdict {
-        let unseen = self
-            .programs
-            .parts
-            .iter()
-            .find(|part| part.form.is_err() && maps_named(&part.original).contains(&map));
-        if let Some(part) = unseen {
-            let name = &part.recorded.name;
-            let why = match part.form {
-                Err(Silent::Bare) => "no program ran when it was recorded".to_owned(),
-                _ => format!("'{name}' uses it, of which there are no firings"),
-            };
-            return MapVerdict::NotCompared(why);
+        let silent = self.users(map).find_map(|(part, _)| {
+            let silent = part.form.as_ref().err()?;
+            Some((silent, &part.recorded.name))
+        });
+        if let Some((silent, name)) = silent {
+            return MapVerdict::NotCompared(match silent {
+                Silent::Bare => silent.why().to_string(),
+                Silent::OutputsOnly(_) => {
+                    format!("'{name}' uses it, of which there are no firings")
+                }
+            });
         }
         let doubt = |key: &[u8]| self.writers.is_doubtful(map, key);
-        let (verdict, differing) = self.after.compare(machine, map, doubt);
-        let is_equal = match &verdict {
+        let (mut verdict, differing) = self.contents.compare(machine, map, doubt);
+        let is_equal = match &mut verdict {
             MapVerdict::Equal(_) => true,
-            MapVerdict::Different { .. } => false,
+            MapVerdict::Different { is_outside, .. } => {
+                *is_outside = self.users(map).all(|(_, story)| story.did_the_same());
+                false
+            }
             _ => return verdict,
         };
         if self.missing.lacks_firings() && (!is_equal || differing > 0) {
             return MapVerdict::NotCompared("firings are missing".to_owned());
+        }
+        if is_equal && self.is_idle(map) {
+            return MapVerdict::NotCompared("no program that uses it ran".to_owned());
         }
         match self.writers.unknown(map) {
             Some(why) if is_equal => MapVerdict::OrderUnknown { why, differing },
@@ -110,22 +126,67 @@ impl Pass<'_> {
         }
     }
 
+    /// Whether no program ran that may use a map. One that no program of the object uses holds
+    /// what it should whoever runs.
+    fn is_idle(&self, map: MapId) -> bool {
+        let ran = |story: &Story| story.runs().is_some();
+        let mut users = self.users(map).peekable();
+        match users.peek() {
+            Some(_) => !users.any(|(_, story)| ran(story)),
+            None => !self.left_out.is_empty() || !self.stories.iter().any(ran),
+        }
+    }
+
+    /// The streams of programs of which there are no firings: nobody knows what a replay of
+    /// them would put out.
+    fn silent_streams(&self) -> Vec<Stream> {
+        let silent = self.programs.parts.iter().filter(|part| part.form.is_err());
+        let streams = silent.flat_map(|part| {
+            let maps = maps_used(&part.original).into_iter();
+            let maps = maps.filter_map(|map| {
+                let def = part.original.map(map)?;
+                match def.map_type {
+                    MapType::Ringbuf => Some(Stream::Ring(map)),
+                    MapType::PerfEventArray => Some(Stream::Perf(map)),
+                    _ => None,
+                }
+            });
+            maps.chain(prints(&part.original).then_some(Stream::Printk))
+        });
+        streams.collect()
+    }
+
     fn unsaid_output(&self, stream: Stream) -> Option<String> {
         let map = match stream {
-            Stream::Ring(map) | Stream::Perf(map) => Some(map.0),
+            Stream::Ring(map) | Stream::Perf(map) => Some(map),
             Stream::Printk => None,
         };
         let silent = self.programs.parts.iter().find(|part| {
             let uses = || match map {
-                Some(map) => maps_named(&part.original).contains(&MapId(map)),
-                None => true,
+                Some(map) => maps_used(&part.original).contains(&map),
+                None => prints(&part.original),
             };
             part.form.is_err() && uses()
         });
         if let Some(part) = silent {
             return Some(format!("there are no firings of '{}'", part.recorded.name));
         }
-        let lacks = self.missing.lacks_firings() || self.missing.lacks_outputs(map);
+        let lacks =
+            self.missing.lacks_firings() || self.missing.lacks_outputs(map.map(|map| map.0));
         lacks.then(|| "something is missing".to_owned())
     }
+}
+
+/// What is said of programs that were not recorded.
+fn left_out(programs: &[LeftOut]) -> impl Iterator<Item = ProgramReport> {
+    programs.iter().map(|left| ProgramReport {
+        name: left.program.clone(),
+        engine: None,
+        engine_why: None,
+        firings: 0,
+        led_to: 0,
+        raced: 0,
+        missed: 0,
+        verdict: Verdict::NotCompared(NotCompared::LeftOut(left.why.clone())),
+    })
 }

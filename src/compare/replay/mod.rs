@@ -25,8 +25,10 @@
 //! | `bare`, `by_time` | recordings of events on which no program ran |
 //! | `look` | a firing once more, to see registers at the place of a difference |
 //! | `missing` | what the recording lacks |
-//! | `verdict`, `difference` | what is said in the end |
+//! | `verdict`, `word`, `difference` | what is said in the end |
+//! | `answers` | what only the recorded kernel can answer |
 
+mod answers;
 mod bare;
 mod by_time;
 mod contents;
@@ -49,6 +51,7 @@ mod source;
 mod stories;
 mod touch;
 mod verdict;
+mod word;
 mod writers;
 
 pub use bare::Bare;
@@ -57,5 +60,7 @@ pub use driver::Replay;
 pub use error::ReplayError;
 pub use source::Source;
 pub use verdict::{
-    MapReport, MapVerdict, OutputReport, OutputVerdict, ProgramReport, Report, Verdict, Word,
+    Gap, MapReport, MapVerdict, NotCompared, OutputReport, OutputVerdict, ProgramReport, Report,
+    Verdict,
 };
+pub use word::Word;

@@ -6,6 +6,7 @@
 //! records in their order, none left over.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use rustc_hash::FxHashMap;
 
@@ -86,18 +87,22 @@ impl Outputs {
         sides.replayed.push(Some(cpu), bytes);
     }
 
-    /// The verdict on each stream; `name` knows what they are called, and `unsaid` why
-    /// nothing can be said of one.
+    /// The verdict on each stream of which something came, and on those in `also`; `name`
+    /// knows what they are called, and `unsaid` why nothing can be said of one.
     pub fn judge(
         &self,
         name: impl Fn(Stream) -> String,
         unsaid: impl Fn(Stream) -> Option<String>,
+        also: impl IntoIterator<Item = Stream>,
     ) -> Vec<OutputReport> {
-        let reports = self.streams.iter().map(|(stream, sides)| OutputReport {
-            name: name(*stream),
+        let none = Sides::default();
+        let mut streams: BTreeMap<_, _> = also.into_iter().map(|it| (it, &none)).collect();
+        streams.extend(self.streams.iter().map(|(stream, sides)| (*stream, sides)));
+        let reports = streams.into_iter().map(|(stream, sides)| OutputReport {
+            name: name(stream),
             recorded: sides.recorded.len() as u64,
             replayed: sides.replayed.len() as u64,
-            verdict: match unsaid(*stream) {
+            verdict: match unsaid(stream) {
                 Some(why) => OutputVerdict::NotCompared(why),
                 None => sides.judge(),
             },
@@ -119,48 +124,70 @@ fn is_filled_up(expected: Option<&[u8]>, got: Option<&[u8]>) -> bool {
     }
 }
 
+/// Where two streams differ first.
+struct Differs {
+    at: u64,
+    cpu: Option<u32>,
+    expected: Option<Vec<u8>>,
+    got: Option<Vec<u8>>,
+}
+
 impl Sides {
     fn judge(&self) -> OutputVerdict {
+        match (self.differs(), NonZeroU64::new(self.recorded.len() as u64)) {
+            (
+                Some(Differs {
+                    at,
+                    cpu,
+                    expected,
+                    got,
+                }),
+                _,
+            ) => OutputVerdict::Different {
+                at,
+                cpu,
+                expected,
+                got,
+            },
+            (None, Some(records)) => OutputVerdict::Equal(records),
+            (None, None) => OutputVerdict::NotCompared("nothing came".to_owned()),
+        }
+    }
+
+    fn differs(&self) -> Option<Differs> {
         let Self { recorded, replayed } = self;
         let all = |records: &Records| (0..records.len()).collect::<Vec<_>>();
-        let whole = self.compare(None, &all(recorded), &all(replayed));
-        if whole == OutputVerdict::Equal {
-            return whole;
-        }
+        let whole = self.compare(None, &all(recorded), &all(replayed))?;
         let (before, after) = (recorded.by_cpu(), replayed.by_cpu());
         if !before.contains_key(&None) {
             // The recording knows the CPU of each record.
-            let cpus = before.keys().chain(after.keys());
+            let mut cpus = before.keys().chain(after.keys());
             let none = Vec::new();
-            let mut compared = cpus.map(|cpu| {
+            return cpus.find_map(|cpu| {
                 let recorded = before.get(cpu).unwrap_or(&none);
                 self.compare(*cpu, recorded, after.get(cpu).unwrap_or(&none))
             });
-            let different = compared.find(|verdict| *verdict != OutputVerdict::Equal);
-            return different.unwrap_or(OutputVerdict::Equal);
         }
         if after.len() > 1 && self.is_interleaved(&after) {
-            return OutputVerdict::Equal;
+            return None;
         }
-        whole
+        Some(whole)
     }
 
-    /// Two lists of records, one by one.
-    fn compare(&self, cpu: Option<u32>, recorded: &[usize], replayed: &[usize]) -> OutputVerdict {
-        for at in 0..recorded.len().max(replayed.len()) {
+    /// Two lists of records, one by one: the first that differs.
+    fn compare(&self, cpu: Option<u32>, recorded: &[usize], replayed: &[usize]) -> Option<Differs> {
+        (0..recorded.len().max(replayed.len())).find_map(|at| {
             let expected = recorded.get(at).and_then(|at| self.recorded.get(*at));
             let got = replayed.get(at).and_then(|at| self.replayed.get(*at));
             // Only perf buffers know the CPU of each record.
-            if expected != got && !(cpu.is_some() && is_filled_up(expected, got)) {
-                return OutputVerdict::Different {
-                    at: at as u64,
-                    cpu,
-                    expected: expected.map(<[u8]>::to_vec),
-                    got: got.map(<[u8]>::to_vec),
-                };
-            }
-        }
-        OutputVerdict::Equal
+            let is_same = expected == got || cpu.is_some() && is_filled_up(expected, got);
+            (!is_same).then(|| Differs {
+                at: at as u64,
+                cpu,
+                expected: expected.map(<[u8]>::to_vec),
+                got: got.map(<[u8]>::to_vec),
+            })
+        })
     }
 
     /// Whether the recorded stream can be made of those of the CPUs, each in its order: as
@@ -192,6 +219,25 @@ impl Sides {
 mod tests {
     use super::*;
 
+    fn equal(records: u64) -> OutputVerdict {
+        OutputVerdict::Equal(NonZeroU64::new(records).unwrap())
+    }
+
+    /// A verdict on nothing is none.
+    #[test]
+    fn where_nothing_came_nothing_is_equal() {
+        let outputs = Outputs::default();
+        assert_eq!(outputs.judge(|_| String::new(), |_| None, []), []);
+        let reports = outputs.judge(|_| String::new(), |_| None, [RING]);
+        assert!(matches!(reports[0].verdict, OutputVerdict::NotCompared(_)));
+        let why = |_| Some("why".to_owned());
+        let reports = outputs.judge(|_| String::new(), why, [RING]);
+        assert_eq!(
+            reports[0].verdict,
+            OutputVerdict::NotCompared("why".to_owned())
+        );
+    }
+
     const RING: Stream = Stream::Ring(MapId(0));
 
     fn judged(recorded: &[(Option<u32>, &str)], replayed: &[(u32, &str)]) -> OutputVerdict {
@@ -202,17 +248,14 @@ mod tests {
         for (cpu, text) in replayed {
             outputs.replayed(RING, *cpu, text.as_bytes());
         }
-        let mut reports = outputs.judge(|_| "ring".to_owned(), |_| None);
+        let mut reports = outputs.judge(|_| "ring".to_owned(), |_| None, []);
         reports.remove(0).verdict
     }
 
     #[test]
     fn one_cpus_records_in_their_order() {
         let recorded = [(None, "a"), (None, "b")];
-        assert_eq!(
-            judged(&recorded, &[(0, "a"), (0, "b")]),
-            OutputVerdict::Equal
-        );
+        assert_eq!(judged(&recorded, &[(0, "a"), (0, "b")]), equal(2));
         let expected = OutputVerdict::Different {
             at: 0,
             cpu: None,
@@ -233,23 +276,23 @@ mod tests {
     fn several_cpus_share_a_ring() {
         let recorded = [(None, "a"), (None, "b"), (None, "c")];
         let replayed = [(1, "b"), (0, "a"), (0, "c")];
-        assert_eq!(judged(&recorded, &replayed), OutputVerdict::Equal);
+        assert_eq!(judged(&recorded, &replayed), equal(3));
         // That CPU gave them the other way round.
         let swapped = [(1, "b"), (0, "c"), (0, "a")];
-        assert_ne!(judged(&recorded, &swapped), OutputVerdict::Equal);
+        assert_ne!(judged(&recorded, &swapped), equal(3));
         let more = [(1, "b"), (0, "a"), (0, "c"), (1, "c")];
-        assert_ne!(judged(&recorded, &more), OutputVerdict::Equal);
+        assert_ne!(judged(&recorded, &more), equal(3));
     }
 
     #[test]
     fn perf_buffers_are_each_cpus_own() {
         let recorded = [(Some(0), "a"), (Some(0), "b"), (Some(1), "c")];
         let replayed = [(1, "c"), (0, "a"), (0, "b")];
-        assert_eq!(judged(&recorded, &replayed), OutputVerdict::Equal);
+        assert_eq!(judged(&recorded, &replayed), equal(3));
         // What lies behind a record says nothing.
         let filled = [(Some(0), "12345678????")];
-        assert_eq!(judged(&filled, &[(0, "12345678")]), OutputVerdict::Equal);
-        assert_ne!(judged(&filled, &[(0, "1234")]), OutputVerdict::Equal);
+        assert_eq!(judged(&filled, &[(0, "12345678")]), equal(1));
+        assert_ne!(judged(&filled, &[(0, "1234")]), equal(1));
         let wrong = [(1, "a"), (0, "c"), (0, "b")];
         assert!(matches!(
             judged(&recorded, &wrong),

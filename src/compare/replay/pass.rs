@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::contents::{self, After};
+use super::contents::{self, Recorded};
 use super::difference::Instruction;
 use super::error::ReplayError;
 use super::missing::Missing;
@@ -14,7 +14,9 @@ use super::sent::{puts_out, sent};
 use super::source::Opened;
 use super::stories::{Piece, Story};
 use super::writers::{Kind as MapKind, Writers};
-use crate::compare::recording::{Cause, End, Header, Output, Part, Source as Origin, When};
+use crate::compare::recording::{
+    Cause, End, Header, LeftOut, Output, Part, Source as Origin, When,
+};
 use crate::instrument::{Firing, FiringFlags};
 use crate::util::MapId;
 use crate::vm::Fault;
@@ -28,7 +30,10 @@ pub(super) struct Pass<'r> {
     pub outputs: Outputs,
     /// Whether a program puts anything out, so that somebody has to look.
     pub(super) puts_out: bool,
-    pub after: After,
+    /// What the recording has of maps.
+    pub contents: Recorded,
+    /// The programs that were not recorded.
+    pub left_out: Vec<LeftOut>,
     pub missing: Missing,
     order: Order,
     /// Firings replayed, and firings come.
@@ -45,7 +50,8 @@ pub(super) struct Pass<'r> {
 impl<'r> Pass<'r> {
     pub fn new(header: &'r Header, programs: &'r Programs, cpus: u32) -> Self {
         let defs = programs.maps.maps.iter();
-        let stories: Vec<_> = programs.parts.iter().map(Story::of).collect();
+        let parts = programs.parts.iter();
+        let stories: Vec<_> = parts.map(|part| Story::of(part, &header.kernel)).collect();
         let touches = stories.iter().map(|story| &story.touches);
         Self {
             header,
@@ -53,7 +59,8 @@ impl<'r> Pass<'r> {
             stories,
             outputs: Outputs::default(),
             puts_out: programs.running().any(|(part, _)| puts_out(&part.original)),
-            after: After::default(),
+            contents: Recorded::default(),
+            left_out: Vec::new(),
             missing: Missing::default(),
             order: Order::new(cpus),
             played: 0,
@@ -117,21 +124,19 @@ impl<'r> Pass<'r> {
             }
             Part::Entries(entries) => {
                 for entry in entries {
-                    match entry.when {
-                        When::After => self.after.entry(&entry),
-                        When::Before => {
-                            if !contents::set(player.machine(), &entry) {
-                                let name = self.map_name(MapId(entry.map));
-                                let what = format!("map {name} could not be set as it was before");
-                                self.missing.add(what);
-                            }
-                        }
+                    if entry.when == When::After || contents::keeps_before(player.machine(), &entry)
+                    {
+                        self.contents.entry(&entry);
+                    }
+                    if entry.when == When::Before && !contents::set(player.machine(), &entry) {
+                        let name = self.map_name(MapId(entry.map));
+                        let what = format!("map {name} could not be set as it was before");
+                        self.missing.add(what);
                     }
                 }
             }
             Part::MapReads(reads) => {
-                let after = reads.filter(|read| read.when == When::After);
-                after.for_each(|read| self.after.read(&read));
+                reads.for_each(|read| self.contents.read(&read));
             }
             Part::Outputs(outputs) => outputs.for_each(|output| self.output(&output)),
             Part::Losses(losses) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::error::ReplayError;
+use super::verdict::NotCompared;
 use crate::compare::recording::{Header, How, RecordedProgram};
 use crate::instrument::{
     Begins, Candidate, Plan, Relays, ReplayForm, ReplayMaps, Segment, Segments, Unrecordable,
@@ -49,6 +50,16 @@ pub(super) enum Silent {
     OutputsOnly(String),
     /// It did not run.
     Bare,
+}
+
+impl Silent {
+    /// What a report says of it.
+    pub fn why(&self) -> NotCompared {
+        match self {
+            Self::OutputsOnly(why) => NotCompared::Unrecorded(why.clone()),
+            Self::Bare => NotCompared::Events,
+        }
+    }
 }
 
 /// Numbers of programs are below this. Some may be missing: a recorder numbers all of an
@@ -215,6 +226,12 @@ impl Found {
                 None => format!("there is no program '{name}'"),
             }));
         };
+        if let Some((what, was, is)) = recorded.differs(original) {
+            let name = &recorded.name;
+            return Err(ReplayError::WrongObject(format!(
+                "its program '{name}' has the {what} '{was}', the object's has '{is}'"
+            )));
+        }
         if !recorded.logs_as(original) {
             return Err(ReplayError::WrongVersion(recorded.name.clone()));
         }
@@ -293,16 +310,26 @@ impl Form {
     }
 }
 
-/// Whether the object has the maps of the recording.
+/// Whether the object has the maps of the recording, and no others.
 fn check_maps(maps: &[MapDef], header: &Header) -> Result<(), ReplayError> {
     for recorded in &header.maps {
         let name = &recorded.name;
         let problem = match maps.get(recorded.number as usize) {
-            Some(map) if recorded.is(map) => continue,
-            Some(map) if map.name == *name => format!("its map '{name}' has another shape"),
+            Some(map) if map.name == *name => match recorded.differs(map) {
+                Some((what, was, is)) => {
+                    format!("its map '{name}' has the {what} {was}, the object's has {is}")
+                }
+                None => continue,
+            },
             _ => format!("there is no map '{name}'"),
         };
         return Err(ReplayError::WrongObject(problem));
     }
-    Ok(())
+    match maps.get(header.maps.len()) {
+        Some(map) => Err(ReplayError::WrongObject(format!(
+            "the object has a map '{}' that the recording does not have",
+            map.name
+        ))),
+        None => Ok(()),
+    }
 }

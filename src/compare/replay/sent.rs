@@ -48,20 +48,30 @@ fn result(entry: &Entry<'_>) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
+/// The helpers that print a line.
+const PRINT: [HelperId; 2] = [id::trace_printk, id::trace_vprintk];
+
 /// Whether a program calls a helper whose output is looked at.
 pub(super) fn puts_out(program: &Program) -> bool {
-    const PUT_OUT: [HelperId; 8] = [
+    const PUT_OUT: [HelperId; 6] = [
         id::perf_event_output,
-        id::trace_printk,
-        id::trace_vprintk,
         id::ringbuf_output,
         id::ringbuf_reserve,
         id::ringbuf_reserve_dynptr,
         id::ringbuf_submit,
         id::ringbuf_submit_dynptr,
     ];
+    prints(program) || calls(program, &PUT_OUT)
+}
+
+/// Whether a program prints lines.
+pub(super) fn prints(program: &Program) -> bool {
+    calls(program, &PRINT)
+}
+
+fn calls(program: &Program, helpers: &[HelperId]) -> bool {
     decode_all(&program.insns).any(|(_, insn)| match insn {
-        Ok(Insn::Call(CallTarget::Helper(helper))) => PUT_OUT.contains(&helper),
+        Ok(Insn::Call(CallTarget::Helper(helper))) => helpers.contains(&helper),
         _ => false,
     })
 }

@@ -1,14 +1,17 @@
 //! What is known of each program while its firings are replayed, and what is said of it in
 //! the end.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use super::answers::Answers;
 use super::difference::{Different, FirstDifference, Instruction};
 use super::logs::{Did, Finding, Findings};
-use super::programs::{Form, Part, Silent};
+use super::programs::{Form, Part};
 use super::touch::Touches;
-use super::verdict::{ProgramReport, Verdict};
+use super::verdict::{NotCompared, ProgramReport, Verdict};
 use super::writers::{Strayed, Writers};
+use crate::compare::recording::KernelInfo;
 use crate::harness::EngineKind;
 use crate::instrument::{Firing, FiringFlags, Plan, What};
 use crate::program::Program;
@@ -27,6 +30,8 @@ pub(super) struct Story {
     pub without_log: u64,
     /// What its sites do to maps.
     pub touches: Touches,
+    /// What only the kernel that was recorded can answer.
+    answers: Answers,
     /// The first thing that it did itself in another way.
     did: Option<Found>,
     /// Of each map the first time that it held something else than in the kernel.
@@ -77,10 +82,16 @@ pub(super) struct Told {
 }
 
 impl Story {
-    pub fn of(part: &Part) -> Self {
-        let touches = match &part.form {
-            Ok(form) => Touches::of(&part.original, &form.plan),
-            Err(_) => Touches::default(),
+    /// That of a program which was recorded in this kernel.
+    pub fn of(part: &Part, kernel: &KernelInfo) -> Self {
+        let (touches, answers) = match &part.form {
+            Ok(form) => {
+                let (program, plan) = (&part.original, &form.plan);
+                let touches = Touches::of(program, plan);
+                let answers = Answers::of(program, plan, &touches, kernel);
+                (touches, answers)
+            }
+            Err(_) => Default::default(),
         };
         Self {
             firings: 0,
@@ -89,6 +100,7 @@ impl Story {
             missed: 0,
             without_log: 0,
             touches,
+            answers,
             did: None,
             suspects: Vec::new(),
         }
@@ -103,6 +115,16 @@ impl Story {
         piece: &Piece<'_>,
     ) -> Told {
         let mut findings = Findings::between(&form.plan, firing.log, piece.log);
+        findings.found.retain(|found| {
+            let Finding {
+                site,
+                what,
+                expected,
+                got,
+                ..
+            } = found;
+            !self.answers.may_differ(*site, *what, expected, got)
+        });
         let parts = findings.did.is_some() || findings.is_lost();
         if let Some(returned) = piece.returned
             && !parts
@@ -186,10 +208,12 @@ impl Story {
             return;
         }
         let site = form.plan.sites().get(usize::from(finding.site));
+        let names = maps.iter().filter_map(|map| program.map(*map));
         let what = Different::Found {
             what: finding.what,
             expected: finding.expected,
             got: finding.got,
+            maps: names.map(|map| map.name.clone()).collect(),
         };
         let mut found = Found::new(number, firing, what);
         if let Some(site) = site {
@@ -212,6 +236,16 @@ impl Story {
             .min_by_key(|found| found.difference.firing)
     }
 
+    /// Whether it did nothing in another way than in the kernel, whatever it found in maps.
+    pub const fn did_the_same(&self) -> bool {
+        self.did.is_none()
+    }
+
+    /// How often it ran and was compared.
+    pub fn runs(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.firings + self.led_to)
+    }
+
     /// What is said of the program.
     pub fn report(
         &self,
@@ -223,12 +257,12 @@ impl Story {
     ) -> ProgramReport {
         let verdict = match (&part.form, first) {
             (_, Some(first)) => Verdict::Different(Box::new(first)),
-            (Err(Silent::Bare), _) => Verdict::Nothing,
-            (Err(Silent::OutputsOnly(why)), _) => Verdict::OutputsOnly(why.clone()),
-            (Ok(_), None) => match (missing, order) {
-                (Some(missing), _) => Verdict::Incomplete(missing),
-                (None, Some(order)) => Verdict::OrderUnknown(order),
-                (None, None) => Verdict::Equal,
+            (Err(silent), _) => Verdict::NotCompared(silent.why()),
+            (Ok(_), None) => match (missing, self.runs(), order) {
+                (Some(missing), ..) => Verdict::Incomplete(missing),
+                (None, None, _) => Verdict::NotCompared(NotCompared::NeverRan),
+                (None, Some(_), Some(order)) => Verdict::OrderUnknown(order),
+                (None, Some(runs), None) => Verdict::Equal(runs),
             },
         };
         ProgramReport {

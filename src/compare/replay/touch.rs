@@ -151,7 +151,7 @@ pub(super) fn maps_named(program: &Program) -> Vec<MapId> {
 
 /// The maps that a program may come to: those that it names, and any where it looks up maps
 /// in maps.
-fn maps_used(program: &Program) -> Vec<MapId> {
+pub(super) fn maps_used(program: &Program) -> Vec<MapId> {
     let named = maps_named(program);
     let holds = |map: &MapId| {
         let map = program.map(*map);

@@ -1,8 +1,10 @@
 //! What a replay says: of each program, of each map, of what was put out, of the whole.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use super::difference::FirstDifference;
+use super::word::Word;
 use crate::harness::EngineKind;
 use crate::isa::Reg;
 
@@ -16,7 +18,8 @@ pub struct Report {
     pub programs: Vec<ProgramReport>,
     /// Of each map that can be read, by their numbers.
     pub maps: Vec<MapReport>,
-    /// Of each ring buffer, perf buffer, and of printed lines.
+    /// Of each ring buffer, perf buffer, and of printed lines, where any came or could not be
+    /// compared.
     pub outputs: Vec<OutputReport>,
     /// What the recording lacks, in words; a verdict that rests on it is incomplete.
     pub missing: Vec<String>,
@@ -48,8 +51,9 @@ pub struct ProgramReport {
 /// A verdict on a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Each firing returned, wrote and put out the same, and so did all of them together.
-    Equal,
+    /// It ran so many times, fired or led to by a tail call. Each run returned, wrote and put
+    /// out the same, and so did all of them together.
+    Equal(NonZeroU64),
     /// They did not: where first.
     Different(Box<FirstDifference>),
     /// Each firing did the same, but which of them came first can't be known, and what the
@@ -58,11 +62,32 @@ pub enum Verdict {
     /// Something is missing, so that nothing can be said of the whole: what. No difference
     /// was found in the firings that are there.
     Incomplete(String),
-    /// The program could not be rewritten, so that only what it put out, and its maps, were
-    /// recorded: why.
-    OutputsOnly(String),
-    /// Nothing was recorded to compare with: the program did not run then.
-    Nothing,
+    /// Nothing of it was compared: why.
+    NotCompared(NotCompared),
+}
+
+/// Why nothing of a program was compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotCompared {
+    /// Its firings could not be recorded: why.
+    Unrecorded(String),
+    /// No event came to it.
+    NeverRan,
+    /// It was not attached when the others were recorded: why.
+    LeftOut(String),
+    /// The recording is one of events, on which no program ran.
+    Events,
+}
+
+impl fmt::Display for NotCompared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unrecorded(why) => write!(f, "its firings could not be recorded: {why}"),
+            Self::NeverRan => f.write_str("it never ran"),
+            Self::LeftOut(why) => f.write_str(why),
+            Self::Events => f.write_str("no program ran when the events were recorded"),
+        }
+    }
 }
 
 /// What is said of the last contents of a map.
@@ -81,7 +106,7 @@ pub enum MapVerdict {
     Equal(usize),
     /// An entry differs.
     Different {
-        /// The key of the first one.
+        /// The key of the first one; its place where the map has no keys.
         key: Vec<u8>,
         /// Its value in the kernel; none where it was not there.
         expected: Option<Vec<u8>>,
@@ -89,6 +114,9 @@ pub enum MapVerdict {
         got: Option<Vec<u8>>,
         /// How many entries differ.
         entries: usize,
+        /// Whether no program did anything in another way, so that something outside the
+        /// recording is likely to have changed the map meanwhile.
+        is_outside: bool,
     },
     /// Several CPUs wrote what depends on who came first.
     OrderUnknown {
@@ -117,8 +145,8 @@ pub struct OutputReport {
 /// A verdict on a stream of outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputVerdict {
-    /// The same records in the same order; that of each CPU, where several wrote.
-    Equal,
+    /// So many records, the same in the same order; that of each CPU, where several wrote.
+    Equal(NonZeroU64),
     /// One differs.
     Different {
         /// Its place in the stream, from 0.
@@ -134,75 +162,16 @@ pub enum OutputVerdict {
     NotCompared(String),
 }
 
-/// A verdict in one word, the worst one of several being that of the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Word {
-    /// There was nothing to compare with.
-    Nothing,
-    /// Only what was put out could be compared, and was equal.
-    OutputsEqual,
-    /// Everything is equal.
-    Equal,
-    /// All that can be judged is equal; last contents of maps depend on an order that is
-    /// not known.
-    OrderUnknown,
-    /// Something is missing.
-    Incomplete,
-    /// A difference.
-    Different,
-}
-
-impl Word {
-    /// The word as it is printed: `order unknown`.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing to compare with",
-            Self::OutputsEqual => "outputs equal",
-            Self::Equal => "equal",
-            Self::OrderUnknown => "order unknown",
-            Self::Incomplete => "incomplete",
-            Self::Different => "different",
-        }
-    }
-
-    /// The word as JSON has it: `order_unknown`.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::OutputsEqual => "outputs_equal",
-            Self::Equal => "equal",
-            Self::OrderUnknown => "order_unknown",
-            Self::Incomplete => "incomplete",
-            Self::Different => "different",
-        }
-    }
-
-    /// Whether all that could be judged is equal and nothing is missing.
-    #[must_use]
-    pub fn is_fine(self) -> bool {
-        self < Self::Incomplete
-    }
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text())
-    }
-}
-
 impl Verdict {
     /// The verdict in one word.
     #[must_use]
     pub const fn word(&self) -> Word {
         match self {
-            Self::Equal => Word::Equal,
+            Self::Equal(_) => Word::Equal,
             Self::Different(_) => Word::Different,
             Self::OrderUnknown(_) => Word::OrderUnknown,
             Self::Incomplete(_) => Word::Incomplete,
-            Self::OutputsOnly(_) => Word::OutputsEqual,
-            Self::Nothing => Word::Nothing,
+            Self::NotCompared(_) => Word::NothingCompared,
         }
     }
 }
@@ -215,7 +184,7 @@ impl MapVerdict {
             Self::Equal(_) => Word::Equal,
             Self::Different { .. } => Word::Different,
             Self::OrderUnknown { .. } => Word::OrderUnknown,
-            Self::NotCompared(_) => Word::Nothing,
+            Self::NotCompared(_) => Word::NothingCompared,
         }
     }
 }
@@ -225,31 +194,96 @@ impl OutputVerdict {
     #[must_use]
     pub const fn word(&self) -> Word {
         match self {
-            Self::Equal => Word::Equal,
+            Self::Equal(_) => Word::Equal,
             Self::Different { .. } => Word::Different,
-            Self::NotCompared(_) => Word::Nothing,
+            Self::NotCompared(_) => Word::NothingCompared,
         }
     }
 }
 
-impl Report {
-    /// The verdict on the whole: the worst of all, [`Word::Incomplete`] at least where
-    /// something is missing.
+impl ProgramReport {
+    /// The verdict on the program in one word, on the engine that was asked for: where
+    /// another one ran the program, nothing was compared on that, unless it differs anyhow.
     #[must_use]
-    pub fn word(&self) -> Word {
-        let programs = self.programs.iter().map(|program| program.verdict.word());
-        let maps = self.maps.iter().map(|map| map.verdict.word());
-        let outputs = self.outputs.iter().map(|output| output.verdict.word());
-        let incomplete = (!self.missing.is_empty()).then_some(Word::Incomplete);
-        let all = programs.chain(maps).chain(outputs).chain(incomplete);
-        all.max().unwrap_or(Word::Nothing)
+    pub fn word_on(&self, asked: EngineKind) -> Word {
+        let word = self.verdict.word();
+        match self.stood_in(asked) {
+            Some(_) if word.is_fine() => Word::NothingCompared,
+            _ => word,
+        }
     }
 
-    /// Whether all that could be judged is equal and nothing is missing: what exit code 0
-    /// says.
+    /// The engine that ran the program in place of the one that was asked for.
+    #[must_use]
+    pub fn stood_in(&self, asked: EngineKind) -> Option<EngineKind> {
+        self.engine.filter(|engine| *engine != asked)
+    }
+}
+
+/// A part that was not compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// `program`, `map` or `output`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Report {
+    /// The verdict on the whole. [`Word::Equal`] says that every program, map and output was
+    /// compared on the engine that was asked for, and that at least one event came.
+    #[must_use]
+    pub fn word(&self) -> Word {
+        let programs = self.programs.iter();
+        let programs = programs.map(|program| program.word_on(self.engine));
+        let maps = self.maps.iter().map(|map| map.verdict.word());
+        let outputs = self.outputs.iter().map(|output| output.verdict.word());
+        let missing = (!self.missing.is_empty()).then_some(Word::Incomplete);
+        Word::whole(programs, maps.chain(outputs).chain(missing))
+    }
+
+    /// Whether everything was compared, nothing is missing, and all that can be judged is
+    /// equal: what exit code 0 says.
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.word().is_fine()
+    }
+
+    /// The parts that were not compared, each with the reason.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<Gap> {
+        let gap = |kind, name: &str, why: String| Gap {
+            kind,
+            name: name.to_owned(),
+            why,
+        };
+        let asked = self.engine;
+        let programs = self.programs.iter().filter_map(|program| {
+            let why = match (&program.verdict, program.stood_in(asked)) {
+                (Verdict::NotCompared(why), _) => why.to_string(),
+                (_, Some(engine)) if program.word_on(asked) == Word::NothingCompared => {
+                    let why = program.engine_why.iter().map(|why| format!(": {why}"));
+                    let why = String::from_iter(why);
+                    format!("{asked} did not run it, {engine} did{why}")
+                }
+                _ => return None,
+            };
+            Some(gap("program", &program.name, why))
+        });
+        let maps = self.maps.iter().filter_map(|map| match &map.verdict {
+            MapVerdict::NotCompared(why) => Some(gap("map", &map.name, why.clone())),
+            _ => None,
+        });
+        let outputs = self
+            .outputs
+            .iter()
+            .filter_map(|output| match &output.verdict {
+                OutputVerdict::NotCompared(why) => Some(gap("output", &output.name, why.clone())),
+                _ => None,
+            });
+        programs.chain(maps).chain(outputs).collect()
     }
 
     /// Adds what registers held at the difference of a program.

@@ -234,17 +234,13 @@ impl fmt::Display for GeneratedSummary {
 
 impl GeneratedSummary {
     fn verdicts(&self) -> Table {
-        const WORDS: [Word; 4] = [
-            Word::Equal,
-            Word::OrderUnknown,
-            Word::Incomplete,
-            Word::Different,
-        ];
-        let mut table = Table::default().numbers(&[1, 2, 3, 4]);
-        let titles = WORDS.iter().map(|word| word.text().to_owned());
+        let mut table = Table::default().numbers(&[1, 2, 3, 4, 5, 6]);
+        let titles = Word::ALL.iter().map(|word| word.text().to_owned());
         table.row([String::new()].into_iter().chain(titles));
         for engine in &self.engines {
-            let counts = WORDS.iter().map(|word| engine.counts.get(word).copied());
+            let counts = Word::ALL
+                .iter()
+                .map(|word| engine.counts.get(word).copied());
             let counts = counts.map(|count| count.unwrap_or_default().to_string());
             table.row([engine.engine.to_owned()].into_iter().chain(counts));
         }
@@ -309,7 +305,7 @@ mod tests {
             "10 programs on raw_syscalls:sys_enter, 6 recorded, 96 firings",
             "  accepted by both  8",
             "  2  a tail call",
-            "  jit      5              0           0          1",
+            "  jit      5              0                0                 0           0          1",
         ] {
             assert!(text.contains(line), "{text}");
         }

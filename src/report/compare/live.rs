@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use crate::compare::live::{LeftOut, Summary};
-use crate::compare::recording::How;
-use crate::compare::replay::{ProgramReport, Report, Verdict, Word};
+use crate::compare::live::Summary;
+use crate::compare::replay::{Gap, ProgramReport, Report, Verdict, Word};
 use crate::harness::EngineKind;
 use crate::report::record::RecordReport;
 use crate::report::replay::{Explained, ReplayView, said_of_map, said_of_output, said_of_program};
@@ -41,17 +40,29 @@ impl CompareReport {
         }
     }
 
-    /// The verdict on the whole: the worst of all engines.
+    /// The verdict on the whole: the worst of all engines, and incomplete at least where
+    /// children of the command were not followed.
     #[must_use]
     pub fn word(&self) -> Word {
-        let words = self.replays.iter().map(|(report, _)| report.word());
-        words.max().unwrap_or(Word::Nothing)
+        let words = || self.reports().map(Report::word);
+        let worst = match words().max() {
+            // What one engine did not run another one has compared.
+            Some(Word::NothingCompared) if words().any(|it| it < Word::NothingCompared) => {
+                Word::PartlyCompared
+            }
+            worst => worst.unwrap_or(Word::NothingCompared),
+        };
+        match self.summary.unfollowed {
+            0 => worst,
+            _ => worst.max(Word::Incomplete),
+        }
     }
 
-    /// Whether something was compared, and all that could be judged is equal.
+    /// Whether everything was compared, nothing is missing, and all that could be judged is
+    /// equal.
     #[must_use]
     pub fn is_fine(&self) -> bool {
-        self.word() != Word::Nothing && self.word().is_fine()
+        self.word().is_fine()
     }
 
     /// The values that `--json` prints, a line each: what was recorded, each replay, the
@@ -119,7 +130,7 @@ impl CompareReport {
         for (at, map) in first.maps.iter().enumerate() {
             let words = self.reports().map(|report| {
                 let map = report.maps.get(at);
-                map.map_or(String::new(), |map| map.verdict.word().text().to_owned())
+                map.map_or(String::new(), |map| word_of_part(map.verdict.word()))
             });
             let cells = [format!("map {}", map.name), String::new()];
             table.row(cells.into_iter().chain(words));
@@ -127,9 +138,7 @@ impl CompareReport {
         for (at, output) in first.outputs.iter().enumerate() {
             let words = self.reports().map(|report| {
                 let output = report.outputs.get(at);
-                output.map_or(String::new(), |output| {
-                    output.verdict.word().text().to_owned()
-                })
+                output.map_or(String::new(), |output| word_of_part(output.verdict.word()))
             });
             let cells = [
                 format!("output {}", output.name),
@@ -149,9 +158,6 @@ impl CompareReport {
             }
         };
         for program in &self.summary.programs {
-            if let How::OutputsOnly { why } = &program.how {
-                add(format!("{}: compared by outputs only: {why}", program.name));
-            }
             if program.missed > 0 {
                 let (name, missed) = (&program.name, program.missed);
                 add(format!(
@@ -159,17 +165,17 @@ impl CompareReport {
                 ));
             }
         }
-        for LeftOut { program, why, .. } in &self.summary.left_out {
-            add(format!("{program}: not attached: {why}"));
+        if self.summary.unfollowed > 0 {
+            add(format!(
+                "missing: {} child processes, which were not followed, since there was no room",
+                self.summary.unfollowed
+            ));
         }
         for report in self.reports() {
             for program in &report.programs {
                 let name = &program.name;
                 if program.led_to > 0 {
                     add(format!("{name}: {} tail calls led to it", program.led_to));
-                }
-                if let (Some(engine), Some(why)) = (program.engine, &program.engine_why) {
-                    add(format!("{name}: {engine} engine only: {why}"));
                 }
                 match &program.verdict {
                     Verdict::OrderUnknown(_) | Verdict::Incomplete(_) => {
@@ -185,15 +191,17 @@ impl CompareReport {
                     _ => {}
                 }
             }
-            for map in report
-                .maps
-                .iter()
-                .filter(|map| map.verdict.word() != Word::Equal)
-            {
+            for gap in report.gaps() {
+                let Gap { kind, name, why } = gap;
+                add(format!("not compared: {kind} {name}: {why}"));
+            }
+            let is_told = |word| matches!(word, Word::Equal | Word::NothingCompared);
+            let maps = report.maps.iter();
+            for map in maps.filter(|map| !is_told(map.verdict.word())) {
                 add(format!("map {}: {}", map.name, said_of_map(map)));
             }
             let outputs = report.outputs.iter();
-            for output in outputs.filter(|output| output.verdict.word() != Word::Equal) {
+            for output in outputs.filter(|output| !is_told(output.verdict.word())) {
                 add(format!(
                     "output {}: {}",
                     output.name,
@@ -214,17 +222,21 @@ fn with_kind(row: &mut Json, kind: &str) {
     }
 }
 
-/// Whether another engine than the one that was asked for ran a program.
-fn is_elsewhere(program: &ProgramReport, asked: EngineKind) -> bool {
-    program.engine.is_some_and(|engine| engine != asked)
+/// A program's verdict on an engine; that of another one, which ran it instead, stands in the
+/// column of that engine.
+fn cell(program: &ProgramReport, asked: EngineKind) -> String {
+    match (program.word_on(asked), program.stood_in(asked)) {
+        (Word::NothingCompared, Some(_)) => "not run".to_owned(),
+        (word, Some(engine)) => format!("{word} (on {engine})"),
+        (word, None) => word_of_part(word),
+    }
 }
 
-/// A program's verdict on an engine.
-fn cell(program: &ProgramReport, asked: EngineKind) -> String {
-    let word = program.verdict.word();
-    match program.engine.filter(|_| is_elsewhere(program, asked)) {
-        Some(engine) => format!("{word} (on {engine})"),
-        None => word.text().to_owned(),
+/// A part's word.
+fn word_of_part(word: Word) -> String {
+    match word {
+        Word::NothingCompared => "not compared".to_owned(),
+        word => word.to_string(),
     }
 }
 
@@ -270,8 +282,11 @@ impl fmt::Display for CompareReport {
         if !self.summary.all {
             writeln!(f, "programs ran for the command and its children only")?;
         }
+        // The parts that were not compared are told above.
         match self.word() {
-            Word::Nothing => writeln!(f, "verdict: nothing to compare: no event came"),
+            word @ Word::NothingCompared if self.firings() == 0 => {
+                writeln!(f, "verdict: {word}: no event came")
+            }
             word => writeln!(f, "verdict: {word}"),
         }
     }
@@ -280,8 +295,11 @@ impl fmt::Display for CompareReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::live::ProgramSummary;
-    use crate::compare::replay::{MapReport, MapVerdict};
+    use std::num::NonZeroU64;
+
+    use crate::compare::live::{LeftOut, ProgramSummary};
+    use crate::compare::recording::How;
+    use crate::compare::replay::{MapReport, MapVerdict, NotCompared};
 
     fn report(engine: EngineKind, ran_on: EngineKind, verdict: Verdict) -> (Report, Duration) {
         let report = Report {
@@ -331,41 +349,72 @@ mod tests {
     fn each_engine_has_its_column() {
         use EngineKind::{Checked, Jit};
         let report = compared(vec![
-            report(Checked, Checked, Verdict::Equal),
-            report(Jit, Checked, Verdict::OrderUnknown("two CPUs".to_owned())),
+            report(Checked, Checked, equal()),
+            report(Jit, Checked, equal()),
         ]);
         let text = report.to_string();
         for line in [
             "  program   firings  checked  jit",
-            "  count        1000  equal    order unknown (on checked)",
+            "  count        1000  equal    not run",
             "  map hist           equal    equal",
-            "probe: not attached: no kprobes",
-            "count: checked engine only: loops are too long",
+            "not compared: program count: jit did not run it, checked did: loops are too long",
             "jit in 0.000 s (50 ns a firing)",
-            "verdict: order unknown",
+            "verdict: partly compared",
         ] {
             assert!(text.contains(line), "{line}:\n{text}");
         }
-        assert!(report.is_fine());
+        assert!(!report.is_fine());
         let json = report.json();
         let kinds: Vec<_> = json
             .iter()
             .map(|row| row["kind"].as_str().unwrap())
             .collect();
         assert_eq!(kinds, ["recorded", "replay", "replay", "verdict"]);
-        assert_eq!(json[3]["verdict"], "order_unknown");
+        assert_eq!(json[3]["verdict"], "partly_compared");
+        assert_eq!(json[2]["verdict"], "nothing_compared");
+        assert_eq!(json[1]["not_compared"], serde_json::json!([]));
+        assert_eq!(json[2]["not_compared"][0]["program"], "count");
     }
 
     #[test]
     fn nothing_is_not_fine() {
-        let (mut nothing, time) = report(EngineKind::Jit, EngineKind::Jit, Verdict::Nothing);
-        nothing.maps.clear();
+        let never = Verdict::NotCompared(NotCompared::NeverRan);
+        let (mut nothing, time) = report(EngineKind::Jit, EngineKind::Jit, never);
+        nothing.programs[0].firings = 0;
         let report = compared(vec![(nothing, time)]);
         assert!(!report.is_fine());
         assert!(
             report
                 .to_string()
-                .contains("nothing to compare: no event came")
+                .contains("verdict: nothing compared: no event came")
         );
+    }
+
+    fn equal() -> Verdict {
+        Verdict::Equal(NonZeroU64::MIN)
+    }
+
+    /// The engines together say "equal" only where each of them does, and nobody was lost.
+    #[test]
+    fn engines_are_equal_together() {
+        use EngineKind::{Checked, Jit};
+        let both = || vec![report(Checked, Checked, equal()), report(Jit, Jit, equal())];
+        let mut report = compared(both());
+        assert_eq!(report.word(), Word::Equal);
+        report.summary.unfollowed = 2;
+        assert_eq!(report.word(), Word::Incomplete);
+        let text = report.to_string();
+        assert!(text.contains("missing: 2 child processes"), "{text}");
+        assert_eq!(compared(Vec::new()).word(), Word::NothingCompared);
+        let mut replays = both();
+        replays[1].0.maps[0].verdict = MapVerdict::NotCompared("a reason".to_owned());
+        let text = compared(replays).to_string();
+        for line in [
+            "  map hist           equal    not compared",
+            "not compared: map hist: a reason",
+            "verdict: partly compared",
+        ] {
+            assert!(text.contains(line), "{line}:\n{text}");
+        }
     }
 }

@@ -45,6 +45,7 @@ fn header() -> Header {
                 ..RecordedProgram::default()
             },
         ],
+        left_out: None,
         maps: vec![RecordedMap {
             name: "hist".to_owned(),
             map_type: "array".to_owned(),

@@ -1,11 +1,13 @@
 //! The parts of a report as JSON.
 
+use std::slice;
+
 use serde_json::{Value as Json, json};
 
-use super::words::{argument, part};
+use super::words::{argument, likely_cause, part};
 use crate::compare::replay::{
-    Different, FirstDifference, Instruction, MapReport, MapVerdict, OutputReport, OutputVerdict,
-    ProgramReport, Verdict,
+    Different, FirstDifference, Gap, Instruction, MapReport, MapVerdict, OutputReport,
+    OutputVerdict, ProgramReport, Verdict,
 };
 use crate::harness::EngineKind;
 use crate::report::datum::hex;
@@ -13,10 +15,9 @@ use crate::report::datum::hex;
 pub(in crate::report) fn program_json(program: &ProgramReport) -> Json {
     let (difference, why) = match &program.verdict {
         Verdict::Different(first) => (difference_json(first), None),
-        Verdict::OrderUnknown(why) | Verdict::Incomplete(why) | Verdict::OutputsOnly(why) => {
-            (Json::Null, Some(why))
-        }
-        Verdict::Equal | Verdict::Nothing => (Json::Null, None),
+        Verdict::OrderUnknown(why) | Verdict::Incomplete(why) => (Json::Null, Some(why.clone())),
+        Verdict::NotCompared(why) => (Json::Null, Some(why.to_string())),
+        Verdict::Equal(_) => (Json::Null, None),
     };
     json!({
         "program": program.name,
@@ -44,6 +45,7 @@ fn difference_json(first: &FirstDifference) -> Json {
             what,
             expected,
             got,
+            ..
         } => ("found", Some(*what), json!(hex(expected)), json!(hex(got))),
         Different::Path { expected, got } => {
             let place = |place: &Option<Instruction>| place.as_ref().map(|place| place.pc.0);
@@ -80,6 +82,10 @@ fn difference_json(first: &FirstDifference) -> Json {
             }))
         }),
         "registers": registers,
+        "maps": match &first.what {
+            Different::Found { maps, .. } => json!(maps),
+            _ => Json::Null,
+        },
     })
 }
 
@@ -92,11 +98,13 @@ pub(in crate::report) fn map_json(map: &MapReport) -> Json {
             expected,
             got,
             entries,
+            is_outside,
         } => json!({
             "key": hex(key),
             "expected": hex_or_null(expected.as_ref()),
             "got": hex_or_null(got.as_ref()),
             "differing": entries,
+            "cause": is_outside.then(|| likely_cause(slice::from_ref(&map.name))),
         }),
         MapVerdict::OrderUnknown { why, differing } => {
             json!({ "why": why, "differing": differing })
@@ -115,7 +123,7 @@ pub(in crate::report) fn output_json(output: &OutputReport) -> Json {
         "replayed": output.replayed,
     });
     let more = match &output.verdict {
-        OutputVerdict::Equal => json!({}),
+        OutputVerdict::Equal(_) => json!({}),
         OutputVerdict::Different {
             at,
             cpu,
@@ -131,6 +139,10 @@ pub(in crate::report) fn output_json(output: &OutputReport) -> Json {
     };
     extend(&mut row, more);
     row
+}
+
+pub(in crate::report) fn gap_json(gap: &Gap) -> Json {
+    json!({ (gap.kind): gap.name, "why": gap.why })
 }
 
 fn extend(row: &mut Json, more: Json) {

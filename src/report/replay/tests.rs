@@ -1,3 +1,4 @@
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
@@ -5,8 +6,8 @@ use serde_json::{Value as Json, json};
 use super::ReplayView;
 use crate::compare::replay::SourceLine;
 use crate::compare::replay::{
-    Different, FirstDifference, Instruction, MapReport, MapVerdict, OutputReport, OutputVerdict,
-    ProgramReport, Report, Verdict,
+    Different, FirstDifference, Instruction, MapReport, MapVerdict, NotCompared, OutputReport,
+    OutputVerdict, ProgramReport, Report, Verdict, Word,
 };
 use crate::harness::EngineKind;
 use crate::instrument::What;
@@ -24,6 +25,10 @@ fn program(name: &str, verdict: Verdict) -> ProgramReport {
         missed: 0,
         verdict,
     }
+}
+
+fn equal() -> Verdict {
+    Verdict::Equal(NonZeroU64::MIN)
 }
 
 fn difference() -> FirstDifference {
@@ -64,7 +69,7 @@ fn report() -> Report {
                 engine_why: Some("it is too long".to_owned()),
                 raced: 2,
                 missed: 1,
-                ..program("other", Verdict::Equal)
+                ..program("other", equal())
             },
         ],
         maps: vec![
@@ -111,7 +116,7 @@ fn a_difference_is_told_with_its_place() {
     let expected = "\
 a.rec: 24 firings on jit, 100.0 ns each, reading included
   count    12  firings  different at firing 7
-  other    12  firings  equal, 2 with memory that others changed, 1 missed by the kernel (on the checked engine: it is too long)
+  other    12  firings  not run on jit, equal, 2 with memory that others changed, 1 missed by the kernel on checked: it is too long
   hist     64  entries  equal
   waiting      map      order unknown: CPU 0 and CPU 1 stored to it; 2 entries differ
   events    3  outputs  different at number 2: ababab in the kernel, nothing in the replay
@@ -143,6 +148,11 @@ fn everything_is_in_the_json() {
     assert_eq!(first["registers"]["r1"], "0x1");
     assert_eq!(first["source"]["line"], 52);
     assert_eq!(json["programs"][1]["difference"], Json::Null);
+    assert_eq!(json["programs"][1]["verdict"], "nothing_compared");
+    assert_eq!(json["programs"][1]["engine"], "checked");
+    let gap =
+        json!({ "program": "other", "why": "jit did not run it, checked did: it is too long" });
+    assert_eq!(json["not_compared"], json!([gap]));
     assert_eq!(json["maps"][1]["verdict"], "order_unknown");
     assert_eq!(json["outputs"][0]["expected"], "ababab");
     assert_eq!(json["missing"][0], "2 lost of count: ring buffer full");
@@ -150,14 +160,121 @@ fn everything_is_in_the_json() {
 
 #[test]
 fn the_worst_verdict_is_that_of_the_whole() {
-    use crate::compare::replay::Word;
     let mut report = report();
     report.programs.remove(0);
     report.outputs.clear();
     assert_eq!(report.word(), Word::Incomplete);
     report.missing.clear();
+    // The only program that is left was not run by the engine that was asked for.
+    assert_eq!(report.word(), Word::NothingCompared);
+    report.programs[0].engine = Some(EngineKind::Jit);
     assert_eq!(report.word(), Word::OrderUnknown);
     assert!(report.is_fine());
     report.maps.clear();
     assert_eq!(report.word(), Word::Equal);
+}
+
+/// Whatever part of a report is not compared, the whole is not equal, and names it.
+#[test]
+fn each_gap_is_named() {
+    let fine = || Report {
+        engine: EngineKind::Jit,
+        programs: vec![program("count", equal())],
+        maps: vec![MapReport {
+            name: "hist".to_owned(),
+            verdict: MapVerdict::Equal(64),
+        }],
+        outputs: vec![OutputReport {
+            name: "events".to_owned(),
+            recorded: 1,
+            replayed: 1,
+            verdict: OutputVerdict::Equal(NonZeroU64::MIN),
+        }],
+        missing: Vec::new(),
+    };
+    assert_eq!((fine().word(), fine().gaps()), (Word::Equal, Vec::new()));
+    let why = || "a reason".to_owned();
+    for (not_compared, reason) in [
+        (
+            NotCompared::Unrecorded(why()),
+            "its firings could not be recorded: a reason",
+        ),
+        (NotCompared::NeverRan, "it never ran"),
+        (NotCompared::LeftOut(why()), "a reason"),
+        (
+            NotCompared::Events,
+            "no program ran when the events were recorded",
+        ),
+    ] {
+        let mut report = fine();
+        let verdict = Verdict::NotCompared(not_compared);
+        report.programs.push(program("other", verdict));
+        let text = view(&report).to_string();
+        assert!(
+            text.contains(&format!("not compared: {reason}\n")),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("verdict: partly compared, without program other\n"),
+            "{text}"
+        );
+        assert_eq!(view(&report).json()["verdict"], "partly_compared");
+        assert!(!report.is_fine());
+        // Alone, nothing was compared, whatever maps hold.
+        report.programs.remove(0);
+        assert_eq!(report.word(), Word::NothingCompared);
+        report.programs[0].firings = 0;
+        let text = view(&report).to_string();
+        assert!(
+            text.ends_with("verdict: nothing compared: no event came\n"),
+            "{text}"
+        );
+    }
+    let mut report = fine();
+    report.maps[0].verdict = MapVerdict::NotCompared(why());
+    assert_eq!(report.word(), Word::PartlyCompared);
+    let text = view(&report).to_string();
+    assert!(
+        text.contains("not compared: a reason\n") && text.contains("without map hist\n"),
+        "{text}"
+    );
+    let mut report = fine();
+    report.outputs[0].verdict = OutputVerdict::NotCompared(why());
+    assert_eq!(report.word(), Word::PartlyCompared);
+    let text = view(&report).to_string();
+    assert!(
+        text.contains("not compared: a reason\n") && text.contains("without output events\n"),
+        "{text}"
+    );
+}
+
+/// A map that no program changed in another way was changed by somebody else.
+#[test]
+fn a_change_from_outside_is_named() {
+    let mut report = report();
+    report.maps[0].verdict = MapVerdict::Different {
+        key: vec![8, 0, 0, 0],
+        expected: Some(vec![1]),
+        got: None,
+        entries: 1,
+        is_outside: true,
+    };
+    let cause = "no firing in the recording wrote that: map hist was likely changed from outside \
+                 meanwhile, by bpftool or by another process or program";
+    let text = view(&report).to_string();
+    assert!(
+        text.contains(&format!("nothing in the replay; {cause}\n")),
+        "{text}"
+    );
+    assert_eq!(view(&report).json()["maps"][0]["cause"], cause);
+    let mut first = difference();
+    first.what = Different::Found {
+        what: What::Loaded,
+        expected: vec![1],
+        got: vec![2],
+        maps: vec!["hist".to_owned()],
+    };
+    report.programs[0].verdict = Verdict::Different(Box::new(first));
+    let text = view(&report).to_string();
+    assert!(text.contains(&format!("  {cause}\n")), "{text}");
 }

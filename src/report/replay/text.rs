@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::fmt::Write as _;
+use std::slice;
 
-use super::words::{argument, part, value, value_or_none};
+use super::words::{argument, likely_cause, part, value, value_or_none};
 use crate::compare::replay::{
     Different, FirstDifference, Instruction, MapReport, MapVerdict, OutputReport, OutputVerdict,
-    ProgramReport, Verdict,
+    ProgramReport, Report, Verdict, Word,
 };
 use crate::harness::EngineKind;
 use crate::instrument::What;
@@ -14,27 +15,47 @@ use crate::report::datum::Datum;
 
 /// The verdict on a program in a line.
 pub(in crate::report) fn said_of_program(program: &ProgramReport, asked: EngineKind) -> String {
-    let mut said = program.verdict.word().to_string();
-    match &program.verdict {
-        Verdict::Different(first) => {
-            let _ = write!(said, " at firing {}", first.firing);
+    let mut said = match &program.verdict {
+        Verdict::Different(first) => format!("different at firing {}", first.firing),
+        Verdict::OrderUnknown(why) | Verdict::Incomplete(why) => {
+            format!("{}: {why}", program.verdict.word())
         }
-        Verdict::OrderUnknown(why) | Verdict::Incomplete(why) | Verdict::OutputsOnly(why) => {
-            let _ = write!(said, ": {why}");
-        }
-        Verdict::Equal | Verdict::Nothing => {}
-    }
+        Verdict::NotCompared(why) => not_compared(why),
+        Verdict::Equal(_) => Word::Equal.to_string(),
+    };
     if program.raced > 0 {
         let _ = write!(said, ", {} with memory that others changed", program.raced);
     }
     if program.missed > 0 {
         let _ = write!(said, ", {} missed by the kernel", program.missed);
     }
-    if let Some(engine) = program.engine.filter(|engine| *engine != asked) {
+    if let Some(engine) = program.stood_in(asked) {
         let why = program.engine_why.iter().map(|why| format!(": {why}"));
-        let _ = write!(said, " (on the {engine} engine{})", String::from_iter(why));
+        let why = String::from_iter(why);
+        said = format!("not run on {asked}, {said} on {engine}{why}");
     }
     said
+}
+
+/// What is said of a part that was not compared.
+fn not_compared(why: impl fmt::Display) -> String {
+    format!("not compared: {why}")
+}
+
+/// The verdict on the whole, with what was not compared.
+pub(in crate::report) fn said_of_all(report: &Report) -> String {
+    let word = report.word();
+    match word {
+        Word::NothingCompared if report.firings() == 0 => format!("{word}: no event came"),
+        Word::PartlyCompared => {
+            let gaps = report.gaps().into_iter();
+            let gaps: Vec<_> = gaps
+                .map(|gap| format!("{} {}", gap.kind, gap.name))
+                .collect();
+            format!("{word}, without {}", gaps.join(", "))
+        }
+        word => word.to_string(),
+    }
 }
 
 /// The verdict on a map in a line.
@@ -47,26 +68,34 @@ pub(in crate::report) fn said_of_map(map: &MapReport) -> String {
             expected,
             got,
             entries,
-        } => format!(
-            "{word} in {entries} entries, first [{}]: {} in the kernel, {} in the replay",
-            Datum::plain(key),
-            value_or_none(expected.as_ref()),
-            value_or_none(got.as_ref()),
-        ),
+            is_outside,
+        } => {
+            let mut said = format!(
+                "{word} in {entries} entries, first [{}]: {} in the kernel, {} in the replay",
+                Datum::plain(key),
+                value_or_none(expected.as_ref()),
+                value_or_none(got.as_ref()),
+            );
+            if *is_outside {
+                let cause = likely_cause(slice::from_ref(&map.name));
+                let _ = write!(said, "; {cause}");
+            }
+            said
+        }
         MapVerdict::OrderUnknown { why, differing: 0 } => {
             format!("{word}: {why}; its entries are the same")
         }
         MapVerdict::OrderUnknown { why, differing } => {
             format!("{word}: {why}; {differing} entries differ")
         }
-        MapVerdict::NotCompared(why) => format!("not compared: {why}"),
+        MapVerdict::NotCompared(why) => not_compared(why),
     }
 }
 
 /// The verdict on a stream of outputs in a line.
 pub(in crate::report) fn said_of_output(output: &OutputReport) -> String {
     match &output.verdict {
-        OutputVerdict::Equal => output.verdict.word().to_string(),
+        OutputVerdict::Equal(_) => output.verdict.word().to_string(),
         OutputVerdict::Different {
             at,
             cpu,
@@ -80,7 +109,7 @@ pub(in crate::report) fn said_of_output(output: &OutputReport) -> String {
                 value_or_none(got.as_ref()),
             )
         }
-        OutputVerdict::NotCompared(why) => format!("not compared: {why}"),
+        OutputVerdict::NotCompared(why) => not_compared(why),
     }
 }
 
@@ -125,9 +154,10 @@ impl fmt::Display for Explained<'_> {
                 what,
                 expected,
                 got,
+                maps,
             } => {
                 both(f, &named(*what), &value(expected), &value(got))?;
-                writeln!(f, "  nobody else wrote to this map meanwhile")?;
+                writeln!(f, "  {}", likely_cause(maps))?;
             }
             Different::Path { expected, got } => {
                 for (who, place) in [("the kernel went to", expected), ("the replay to", got)] {

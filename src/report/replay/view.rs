@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::json::{map_json, output_json, program_json};
-use super::text::{Explained, said_of_map, said_of_output, said_of_program};
+use super::json::{gap_json, map_json, output_json, program_json};
+use super::text::{Explained, said_of_all, said_of_map, said_of_output, said_of_program};
 use crate::compare::replay::{MapVerdict, Report, Verdict};
 use crate::report::table::Table;
 
@@ -37,16 +37,22 @@ impl ReplayView<'_> {
     #[must_use]
     pub fn json(&self) -> Json {
         let report = self.report;
+        let programs = report.programs.iter().map(|program| {
+            let mut row = program_json(program);
+            row["verdict"] = program.word_on(report.engine).key().into();
+            row
+        });
         let mut all = json!({
             "recording": self.recording,
             "object": self.object,
             "engine": report.engine.name(),
             "verdict": report.word().key(),
             "firings": report.firings(),
-            "programs": report.programs.iter().map(program_json).collect::<Vec<_>>(),
+            "programs": programs.collect::<Vec<_>>(),
             "maps": report.maps.iter().map(map_json).collect::<Vec<_>>(),
             "outputs": report.outputs.iter().map(output_json).collect::<Vec<_>>(),
             "missing": report.missing,
+            "not_compared": report.gaps().iter().map(gap_json).collect::<Vec<_>>(),
         });
         if let (Some(ns), Some(all)) = (self.ns_per_firing(), all.as_object_mut()) {
             all.insert(
@@ -112,6 +118,6 @@ impl fmt::Display for ReplayView<'_> {
                 write!(f, "\n{}", Explained(&program.name, first))?;
             }
         }
-        writeln!(f, "verdict: {}", report.word())
+        writeln!(f, "verdict: {}", said_of_all(report))
     }
 }

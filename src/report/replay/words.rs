@@ -42,3 +42,15 @@ pub(super) fn value(bytes: &[u8]) -> String {
 pub(super) fn value_or_none(bytes: Option<&Vec<u8>>) -> String {
     bytes.map_or_else(|| "nothing".to_owned(), |bytes| value(bytes))
 }
+
+/// What is likely to have changed maps of these names where no firing of a recording did.
+pub(super) fn likely_cause(maps: &[String]) -> String {
+    let which = match maps {
+        [] => "a map".to_owned(),
+        maps => format!("map {}", maps.join(" or ")),
+    };
+    format!(
+        "no firing in the recording wrote that: {which} was likely changed from outside \
+         meanwhile, by bpftool or by another process or program"
+    )
+}

@@ -28,6 +28,7 @@ fn header() -> impl Strategy<Value = Header> {
                 name,
                 section: "tp/a/b".to_owned(),
                 prog_type: "tracepoint".to_owned(),
+                license: (n[0] % 2 == 0).then(|| "GPL".to_owned()),
                 attach,
                 instructions: n[1],
                 checksum: n[2],
@@ -62,6 +63,8 @@ fn header() -> impl Strategy<Value = Header> {
                     number,
                     name: command.concat(),
                     extra: realtime,
+                    initial: (number % 2 == 0).then_some(number),
+                    inner: (number % 3 == 0).then(Box::default),
                     ..RecordedMap::default()
                 }],
                 events: vec![RecordedEvent {
@@ -69,6 +72,12 @@ fn header() -> impl Strategy<Value = Header> {
                     format: command.join("\n"),
                     ..RecordedEvent::default()
                 }],
+                left_out: (number % 2 == 0).then(|| {
+                    vec![LeftOut {
+                        program: "probe".to_owned(),
+                        why: command.concat(),
+                    }]
+                }),
                 command,
                 filter,
                 programs,
@@ -274,6 +283,8 @@ fn programs_and_maps_are_known_again() {
     let map = MapDef::new("m", MapType::PercpuHash, 4, 8, 16);
     let recorded = RecordedMap::new(0, &map);
     assert_eq!(recorded.map_type, "percpu_hash");
-    assert!(recorded.is(&map));
-    assert!(!recorded.is(&MapDef::new("m", MapType::PercpuHash, 4, 16, 16)));
+    assert_eq!(recorded.differs(&map), None);
+    let other = MapDef::new("m", MapType::PercpuHash, 4, 16, 16);
+    let differs = ("size of values", "8".to_owned(), "16".to_owned());
+    assert_eq!(recorded.differs(&other), Some(differs));
 }
