@@ -201,11 +201,10 @@ fn what_was_not_recorded_is_named() {
             r1 = 1
             lock *(u64 *)(r0 + 0) += r1";
         let print = "
-            r6 = 0x000a69686a6867
-            *(u64 *)(r10 - 8) = r6
+            *(u32 *)(r10 - 8) = 0x000a6968
             r1 = r10
             r1 += -8
-            r2 = 8
+            r2 = 4
             call bpf_trace_printk";
         let programs = [("uses", code), ("counts", count), ("prints", print)];
         let programs = programs.map(|(name, code)| program(name, &maps, code));
@@ -318,8 +317,7 @@ fn a_queue_that_was_not_empty_is_set() {
             r1 = map[idx:0]
             r2 = r10
             r2 += -8
-            call bpf_map_pop_elem
-            exit";
+            call bpf_map_pop_elem";
         let mut recorder = Recorder::new(vec![program("pop", &[def].into(), code)], 8);
         let values = [5u64, 6, 7];
         for value in values {
