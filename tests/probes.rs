@@ -38,7 +38,7 @@ fn load(path: &str, programs: &[&str], engine: EngineKind) -> Vm {
     vm
 }
 
-/// Programs that are attached by types of the kernel, which the verifier can't judge.
+/// Programs that are attached by types of the kernel, which leaves them unjudged.
 fn traced(programs: &[&str]) -> Vm {
     let mut object = Object::open(X86_64).unwrap();
     object.set_target(Target::Own);

@@ -70,8 +70,8 @@ pub struct ProgramSupport {
     pub section: String,
     /// The worst state of what it needs.
     pub state: State,
-    /// Which engines run it: all of them what the verifier accepts, `checked` what it
-    /// does not judge yet.
+    /// Which engines run it: all of them an accepted program, `checked` a rejected or
+    /// unjudged one.
     pub engine: &'static str,
     /// Why that is so: the verifier's message, or why the program can't be relocated.
     pub reason: Option<String>,

@@ -1,4 +1,4 @@
-//! Programs that our verifier can't judge run on the checked engine, and it says why.
+//! Programs that our verifier does not judge run on the checked engine, and it says why.
 
 use bpflab::Object;
 use bpflab::compare::recording::{Header, RecordedEvent, Summary, Writer};
