@@ -9,8 +9,8 @@ use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine, SpecialFields};
 use crate::isa::{Names, Pseudo, RawInsn};
 use crate::spec::context::Arch;
 use crate::spec::{
-    AttachType, EntriesRule, KeyRule, MapFlags, MapType, ProgFlags, ProgType, ValueRule, helpers,
-    limits,
+    AttachType, EntriesRule, KeyRule, MapFlags, MapType, ProgFlags, ProgType, ValueField,
+    ValueRule, helpers, limits,
 };
 use crate::util::{HelperId, MapId, Pc, TypeId};
 
@@ -30,6 +30,9 @@ pub struct Program {
     pub attach_target: Option<String>,
     /// Kernel function, tracepoint or hook for types that attach through BTF.
     pub attach_btf_id: Option<TypeId>,
+    /// Whether the load names a program, or a module's BTF, to attach to
+    /// (`attach_prog_fd`). Which one is not known here.
+    pub attach_prog: bool,
     /// `prog_flags` of the load.
     pub flags: ProgFlags,
     /// The machine that it was compiled for, where contexts differ: whose registers its
@@ -245,6 +248,7 @@ impl Program {
             expected_attach_type: None,
             attach_target: None,
             attach_btf_id: None,
+            attach_prog: false,
             flags: ProgFlags::empty(),
             arch: Arch::HOST,
             license: String::new(),
@@ -403,13 +407,29 @@ impl MapDef {
         def
     }
 
+    /// The special fields of its value, whose type is in `btf`. None where the map has no
+    /// types in the kernel: it is declared without, or the kernel refuses to make a map of
+    /// its type with such fields (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf then
+    /// makes it without types.
+    #[must_use]
+    pub fn special_fields(&self, btf: &Btf) -> Option<SpecialFields> {
+        let fields = SpecialFields::of_map_value(btf, self.value_type?);
+        self.takes_fields(&fields).then_some(fields)
+    }
+
+    /// Whether the kernel makes a map like this with such fields in its values.
+    pub(crate) fn takes_fields(&self, fields: &SpecialFields) -> bool {
+        let access = MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG);
+        let held = |field| self.map_type.may_hold(field);
+        let mut kinds = fields.iter().filter_map(|field| ValueField::of(field.kind));
+        fields.is_empty() || kinds.all(held) && !self.flags.intersects(access)
+    }
+
     /// The definition with the special fields of its value, and of the values of the
     /// maps that it holds, found by their types in `btf`.
     #[must_use]
     pub fn with_special_fields(mut self, btf: &Btf) -> Self {
-        if let Some(value) = self.value_type {
-            self.special = SpecialFields::of(btf, value);
-        }
+        self.special = self.special_fields(btf).unwrap_or_default();
         let inner = self.inner.take();
         self.inner = inner.map(|inner| Box::new(inner.with_special_fields(btf)));
         self

@@ -12,11 +12,11 @@ mod shared;
 
 use bpflab::btf::Kind;
 use bpflab::isa::RawInsn;
-use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load};
+use bpflab::kernel::{LoadOptions, LoadedMaps, NoVerdict, load, running_config};
 use bpflab::object::Target;
 use bpflab::program::Program;
-use bpflab::spec::helpers::{Attributes, Caller, Effects, Helper, helpers};
-use bpflab::spec::{AttachRule, AttachType, ProgFlags, ProgType, Traits};
+use bpflab::spec::helpers::{Attributes, Caller, Helper, helpers};
+use bpflab::spec::{AttachRule, AttachType, KernelConfig, ProgFlags, ProgType, Traits};
 use bpflab::util::TypeId;
 
 /// A program to which helpers are tried.
@@ -121,7 +121,7 @@ fn candidates() -> Vec<Candidate> {
 }
 
 /// What is wrong with the table's row, if anything.
-fn differs(helper: &Helper, candidate: &Candidate) -> Option<String> {
+fn differs(helper: &Helper, candidate: &Candidate, config: &KernelConfig) -> Option<String> {
     let call = RawInsn::new(0x85, 0, 0, 0, helper.id.0.cast_signed());
     let line = match candidate.ask(&[call]) {
         Ok(line) => line,
@@ -131,11 +131,11 @@ fn differs(helper: &Helper, candidate: &Candidate) -> Option<String> {
     let refused = line.contains("program of this type cannot use helper")
         || line.contains("unknown func")
         || line.contains("invalid func");
-    // What the kernel may be built without can't be held against the table, nor what
-    // only sleeping programs have.
-    let may_miss = helper.effects.contains(Effects::OPTIONAL)
-        || prototype.is_some_and(|p| p.attributes.contains(Attributes::MIGHT_SLEEP));
-    let differs = match (prototype, refused) {
+    // What only sleeping programs have can't be held against the table.
+    let may_miss =
+        prototype.is_some_and(|prototype| prototype.attributes.contains(Attributes::MIGHT_SLEEP));
+    let built_in = prototype.filter(|_| config.has_helper(helper.id));
+    let differs = match (built_in, refused) {
         (Some(_), true) => !may_miss,
         (None, false) => true,
         (Some(_), false) | (None, true) => false,
@@ -155,12 +155,13 @@ fn every_helper_for_every_type() {
         return;
     }
     let candidates = candidates();
+    let config = running_config().expect("a kernel that gives verdicts");
     let mut different = Vec::new();
     for candidate in &candidates {
         different.extend(
             helpers()
                 .iter()
-                .filter_map(|helper| differs(helper, candidate)),
+                .filter_map(|helper| differs(helper, candidate, &config)),
         );
     }
     eprintln!(

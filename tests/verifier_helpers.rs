@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use bpflab::btf::{Btf, Kind};
 use bpflab::isa::{RawInsn, assemble};
-use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+use bpflab::kernel::{LoadOptions, LoadedMaps, load, running_config};
 use bpflab::object::Target;
 use bpflab::program::{Initial, MapDef, Program};
-use bpflab::spec::helpers::{Arg, ArgKind, Caller, Detail, Effects, Helper, Prototype, helpers};
+use bpflab::spec::helpers::{Arg, ArgKind, Caller, Detail, Helper, Prototype, helpers};
 use bpflab::spec::{
     AttachRule, AttachType, MapFlags, MapType, PacketAccess, ProgFlags, ProgType, Traits,
 };
@@ -478,9 +478,11 @@ fn calls_are_judged_as_the_kernel_does() {
         panic!("the kernel's BTF was there before");
     };
     let callers = callers(&btf);
-    // What a kernel may be built without can't be held against us.
-    let optional = |helper: &&Helper| helper.effects.contains(Effects::OPTIONAL);
-    for helper in helpers().iter().filter(|helper| !optional(helper)) {
+    let config = running_config().expect("a kernel that gives verdicts");
+    for helper in helpers()
+        .iter()
+        .filter(|helper| config.has_helper(helper.id))
+    {
         for prototype in helper.prototypes {
             let has = |(caller, _): &&(Caller<'_>, _)| {
                 let its = helper.prototype(caller);

@@ -2,7 +2,10 @@
 //! of lists and trees.
 //!
 //! A field is found by its type: `struct bpf_timer`, a pointer tagged `kptr`. It counts in
-//! an array and in a struct inside as well. (`btf_parse_fields`, `kernel/bpf/btf.c`.)
+//! an array and in a struct inside as well, but not in a union, nor under a typedef or a
+//! qualifier. Where the kernel finds a mistake (two locks, a tag that it does not know), it
+//! knows no field of the whole value: the map is made, and its bytes are as any others.
+//! (`btf_parse_fields`, `kernel/bpf/btf.c`.)
 
 use std::ops::{Deref, Range};
 
@@ -13,9 +16,12 @@ use super::kind::Kind;
 use super::types::Type;
 use crate::util::TypeId;
 
-/// How deep structs are searched, and how many fields count.
-const MAX_DEPTH: u32 = 8;
+/// How deep structs and arrays are searched (`MAX_RESOLVE_DEPTH`), and how many fields a
+/// value may have (`BTF_FIELDS_MAX`).
+const MAX_DEPTH: u32 = 32;
 const MAX_FIELDS: usize = 11;
+/// How the tag of a list's head or a tree's root begins, which says what it holds.
+const CONTAINS: &str = "contains:";
 
 /// What a field is (`enum btf_field_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +105,44 @@ impl FieldKind {
         }
     }
 
+    /// Its bytes (`btf_field_type_size`).
+    #[must_use]
+    pub const fn size(self) -> u32 {
+        match self {
+            Self::SpinLock | Self::ResSpinLock | Self::Refcount => 4,
+            Self::TaskWork | Self::KptrUnref | Self::KptrRef | Self::KptrPercpu | Self::Uptr => 8,
+            Self::Timer | Self::Workqueue | Self::ListHead | Self::RbRoot => 16,
+            Self::ListNode => 24,
+            Self::RbNode => 32,
+        }
+    }
+
+    /// What its offset in its struct is a multiple of (`btf_field_type_align`).
+    const fn align(self) -> u32 {
+        match self {
+            Self::SpinLock | Self::ResSpinLock | Self::Refcount => 4,
+            _ => 8,
+        }
+    }
+
+    /// Whether a struct may have one of its kind only.
+    const fn is_unique(self) -> bool {
+        matches!(
+            self,
+            Self::SpinLock | Self::ResSpinLock | Self::Timer | Self::Workqueue | Self::TaskWork
+        )
+    }
+
+    /// Whether it may stand in an array.
+    const fn repeats(self) -> bool {
+        self.is_pointer() || self.is_root()
+    }
+
+    /// Whether it begins a list or a tree.
+    const fn is_root(self) -> bool {
+        matches!(self, Self::ListHead | Self::RbRoot)
+    }
+
     /// Whether it is a pointer that a program may load.
     #[must_use]
     pub const fn is_pointer(self) -> bool {
@@ -118,9 +162,22 @@ pub struct SpecialField {
     pub off: u32,
     /// Its bytes.
     pub size: u32,
+    /// The struct that a pointer points to, in the same BTF; `void` of others.
+    pub target: TypeId,
 }
 
 impl SpecialField {
+    /// A field that is no pointer, at this offset.
+    #[must_use]
+    pub const fn new(kind: FieldKind, off: u32) -> Self {
+        Self {
+            kind,
+            off,
+            size: kind.size(),
+            target: TypeId(0),
+        }
+    }
+
     /// Its bytes in the value.
     #[must_use]
     pub const fn range(&self) -> Range<usize> {
@@ -134,15 +191,37 @@ impl SpecialField {
 pub struct SpecialFields(SmallVec<[SpecialField; 2]>);
 
 impl SpecialFields {
-    /// The fields of a type.
+    /// The fields of an object that a program allocates.
     #[must_use]
-    pub fn of(btf: &Btf, value: TypeId) -> Self {
-        let mut found = Found::new();
-        if let Ok(ty) = btf.resolve(value) {
-            search(btf, ty, 0, MAX_DEPTH, &mut found);
+    pub fn of(btf: &Btf, object: TypeId) -> Self {
+        Self::search(btf, object, |kind| {
+            !matches!(
+                kind,
+                FieldKind::Timer | FieldKind::Workqueue | FieldKind::TaskWork | FieldKind::Uptr
+            )
+        })
+    }
+
+    /// The fields of a map's value.
+    #[must_use]
+    pub fn of_map_value(btf: &Btf, value: TypeId) -> Self {
+        Self::search(btf, value, |kind| {
+            !matches!(kind, FieldKind::ListNode | FieldKind::RbNode)
+        })
+    }
+
+    fn search(btf: &Btf, ty: TypeId, counts: fn(FieldKind) -> bool) -> Self {
+        let mut search = Search {
+            btf,
+            counts,
+            found: Found::new(),
+        };
+        let whole = btf.resolve(ty).map_err(|_| Refused);
+        let searched = whole.and_then(|ty| search.within(ty, 0, 0));
+        match searched.and_then(|()| search.check()) {
+            Ok(()) => search.found.into_iter().collect(),
+            Err(Refused) => Self::default(),
         }
-        found.sort_by_key(|field| field.off);
-        Self(found)
     }
 
     /// The field of this kind; the first one where there are several.
@@ -188,68 +267,239 @@ impl FromIterator<SpecialField> for SpecialFields {
 /// Fields on the way.
 type Found = SmallVec<[SpecialField; 2]>;
 
-/// Adds the fields of a struct or of a section of global data that begins at `base`.
-fn search(btf: &Btf, ty: Type<'_>, base: u32, depth: u32, found: &mut Found) {
-    let places: SmallVec<[(TypeId, u32); 8]> = match ty.kind() {
-        Kind::Struct | Kind::Union => {
-            let members = ty.members();
-            members
-                .map(|member| (member.ty, member.bit_offset / 8))
-                .collect()
+/// The kernel finds a mistake in the type.
+struct Refused;
+
+/// A search under way.
+struct Search<'a> {
+    btf: &'a Btf,
+    /// Which kinds mean something here.
+    counts: fn(FieldKind) -> bool,
+    found: Found,
+}
+
+/// A member of a struct, or a variable of a section.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The struct or the variable, and the member's number.
+    owner: Type<'a>,
+    member: Option<u32>,
+    ty: TypeId,
+    off: u32,
+    /// The variable's bytes.
+    size: Option<u32>,
+}
+
+impl<'a> Search<'a> {
+    /// The fields of a struct or of a section of global data that begins at `base`.
+    fn within(&mut self, ty: Type<'a>, base: u32, level: u32) -> Result<(), Refused> {
+        if level >= MAX_DEPTH {
+            return Err(Refused);
         }
-        Kind::Datasec => {
-            let variables = ty.variables();
-            let typed = |id| btf.get(id).and_then(|variable| variable.target_id());
-            variables
-                .filter_map(|v| Some((typed(v.ty)?, v.offset)))
-                .collect()
-        }
-        _ => return,
-    };
-    for (mut id, off) in places {
-        let base = base.saturating_add(off);
-        let mut count = 1u32;
-        let mut ty = btf.resolve(id);
-        for _ in 0..MAX_DEPTH {
-            let Ok(array) = ty else { break };
-            let Some(array) = array.array() else { break };
-            count = count.saturating_mul(array.len);
-            id = array.element;
-            ty = btf.resolve(id);
-        }
-        let Ok(ty) = ty else { continue };
-        let Ok(size) = btf.size_of(ty.id()) else {
-            continue;
-        };
-        let kind = match ty.kind() {
-            Kind::Struct => FieldKind::of_struct(ty.name()),
-            Kind::Ptr => pointer_tag(btf, ty).and_then(FieldKind::of_tag),
-            _ => None,
-        };
-        for at in 0..count {
-            if found.len() >= MAX_FIELDS {
-                return;
-            }
-            let off = base.saturating_add(at.saturating_mul(size));
-            match kind {
-                Some(kind) => found.push(SpecialField { kind, off, size }),
-                None if depth > 0 && ty.kind() == Kind::Struct => {
-                    let before = found.len();
-                    search(btf, ty, off, depth - 1, found);
-                    if found.len() == before {
-                        break;
-                    }
+        let mut places: SmallVec<[Place<'a>; 8]> = SmallVec::new();
+        match ty.kind() {
+            Kind::Struct => {
+                for (number, member) in (0..).zip(ty.members()) {
+                    places.push(Place {
+                        owner: ty,
+                        member: Some(number),
+                        ty: member.ty,
+                        off: whole_bytes(member.bit_offset)?,
+                        size: None,
+                    });
                 }
-                None => break,
             }
+            Kind::Datasec => {
+                for variable in ty.variables() {
+                    let owner = self.btf.get(variable.ty).ok_or(Refused)?;
+                    places.push(Place {
+                        owner,
+                        member: None,
+                        ty: owner.target_id().unwrap_or_default(),
+                        off: variable.offset,
+                        size: Some(variable.size).filter(|size| *size != 0),
+                    });
+                }
+            }
+            _ => return Err(Refused),
         }
+        let mut seen = SmallVec::new();
+        for place in places {
+            self.at(place, base, level, &mut seen)?;
+        }
+        Ok(())
+    }
+
+    /// The fields of one member or variable (`btf_find_field_one`).
+    fn at(
+        &mut self,
+        place: Place<'a>,
+        base: u32,
+        level: u32,
+        seen: &mut SmallVec<[FieldKind; 4]>,
+    ) -> Result<(), Refused> {
+        let (ty, count) = self.element(place.ty)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let fits = |size: u32| place.size.is_none_or(|all| all == size.wrapping_mul(count));
+        let off = base.saturating_add(place.off);
+        let counts = self.counts;
+        let named = FieldKind::of_struct(ty.name()).filter(|kind| counts(*kind));
+        if let Some(kind) = named.filter(|kind| kind.is_unique()) {
+            if seen.contains(&kind) {
+                return Err(Refused);
+            }
+            seen.push(kind);
+        }
+        if named.is_none() && ty.kind() == Kind::Struct {
+            let size = ty.size().unwrap_or_default();
+            if !fits(size) {
+                return Ok(());
+            }
+            let first = self.found.len();
+            self.within(ty, off, level + 1)?;
+            return self.repeat(first, count, size);
+        }
+        let (size, align) = named.map_or((8, 8), |kind| (kind.size(), kind.align()));
+        if !fits(size) || !place.off.is_multiple_of(align) {
+            return Ok(());
+        }
+        let kind = match named {
+            Some(kind) if ty.kind() != Kind::Struct || ty.size() != Some(kind.size()) => None,
+            Some(kind) if kind.is_root() && !self.says_what_it_holds(place) => {
+                return Err(Refused);
+            }
+            Some(kind) => Some((kind, TypeId(0))),
+            None => self.pointer(ty)?,
+        };
+        let Some((kind, target)) = kind else {
+            return Ok(());
+        };
+        let first = self.found.len();
+        self.found.push(SpecialField {
+            kind,
+            off,
+            size,
+            target,
+        });
+        self.repeat(first, count, size)
+    }
+
+    /// The element of an array, and how many there are; a type that is none stands for
+    /// itself.
+    fn element(&self, id: TypeId) -> Result<(Type<'a>, u32), Refused> {
+        let mut count = 1u32;
+        let mut ty = self.btf.get(id).ok_or(Refused)?;
+        for _ in 0..MAX_DEPTH {
+            let Some(array) = ty.array() else {
+                return Ok((ty, count));
+            };
+            count = count.wrapping_mul(array.len);
+            ty = self.btf.get(array.element).ok_or(Refused)?;
+        }
+        Err(Refused)
+    }
+
+    /// Adds what was found from `first` on again for each further element
+    /// (`btf_repeat_fields`).
+    fn repeat(&mut self, first: usize, count: u32, size: u32) -> Result<(), Refused> {
+        let once: Found = self.found.iter().skip(first).copied().collect();
+        if once.is_empty() {
+            return Ok(());
+        }
+        if count > 1 && !once.iter().all(|field| field.kind.repeats()) {
+            return Err(Refused);
+        }
+        let all = usize::try_from(count)
+            .ok()
+            .and_then(|count| once.len().checked_mul(count));
+        if all
+            .and_then(|all| all.checked_add(first))
+            .is_none_or(|all| all > MAX_FIELDS)
+        {
+            return Err(Refused);
+        }
+        for number in 1..count {
+            let shift = number.saturating_mul(size);
+            self.found.extend(once.iter().map(|field| SpecialField {
+                off: field.off.saturating_add(shift),
+                ..*field
+            }));
+        }
+        Ok(())
+    }
+
+    /// What a pointer's tag makes of it, if anything (`btf_find_kptr`).
+    fn pointer(&self, mut ty: Type<'a>) -> Result<Option<(FieldKind, TypeId)>, Refused> {
+        let next = |ty: Type<'a>| ty.target_id().and_then(|id| self.btf.get(id));
+        if ty.kind() == Kind::Volatile {
+            ty = next(ty).ok_or(Refused)?;
+        }
+        let tag = next(ty).filter(|target| ty.kind() == Kind::Ptr && is_tag(*target));
+        let Some(tag) = tag else { return Ok(None) };
+        if next(tag).is_some_and(|inner| inner.kind() == Kind::TypeTag) {
+            return Err(Refused);
+        }
+        let kind = FieldKind::of_tag(tag.name()).ok_or(Refused)?;
+        if !(self.counts)(kind) {
+            return Ok(None);
+        }
+        let object = tag.target_id().and_then(|id| self.btf.resolve(id).ok());
+        match object {
+            Some(object) if object.kind() == Kind::Struct => Ok(Some((kind, object.id()))),
+            _ => Err(Refused),
+        }
+    }
+
+    /// Whether a list's head or a tree's root has its one tag, which names a struct.
+    fn says_what_it_holds(&self, place: Place<'a>) -> bool {
+        let mut tags = self.btf.types().filter_map(|ty| {
+            let on_it = ty.kind() == Kind::DeclTag
+                && ty.target_id() == Some(place.owner.id())
+                && ty.component() == place.member;
+            on_it.then(|| ty.name().strip_prefix(CONTAINS)).flatten()
+        });
+        let (Some(text), None) = (tags.next(), tags.next()) else {
+            return false;
+        };
+        text.split_once(':').is_some_and(|(name, node)| {
+            !node.is_empty() && self.btf.find(name, Kind::Struct).is_some()
+        })
+    }
+
+    /// Whether the fields get on with each other.
+    fn check(&self) -> Result<(), Refused> {
+        let mut end = 0;
+        for field in &self.found {
+            if field.off < end {
+                return Err(Refused);
+            }
+            end = field.off.saturating_add(field.size);
+        }
+        let has = |kind| self.found.iter().any(|field| field.kind == kind);
+        let (lock, other) = (has(FieldKind::SpinLock), has(FieldKind::ResSpinLock));
+        let roots = self.found.iter().any(|field| field.kind.is_root());
+        let two_owners = has(FieldKind::ListNode) && has(FieldKind::RbNode);
+        if lock && other || roots && !(lock || other) || two_owners && !has(FieldKind::Refcount) {
+            return Err(Refused);
+        }
+        Ok(())
     }
 }
 
-/// The tag of what a pointer points to.
-fn pointer_tag<'a>(btf: &'a Btf, pointer: Type<'a>) -> Option<&'a str> {
-    let target = btf.get(pointer.target_id()?)?;
-    (target.kind() == Kind::TypeTag).then(|| target.name())
+/// Whether a type is a tag that stands for itself, and not for a whole attribute.
+fn is_tag(ty: Type<'_>) -> bool {
+    ty.kind() == Kind::TypeTag && !ty.kind_flag()
+}
+
+/// Bits as bytes. (C makes no other offsets of fields that count, but it does of bitfields:
+/// one of them, and the kernel knows no field of the struct.)
+fn whole_bytes(bits: u32) -> Result<u32, Refused> {
+    match bits % 8 {
+        0 => Ok(bits / 8),
+        _ => Err(Refused),
+    }
 }
 
 #[cfg(test)]
@@ -267,32 +517,37 @@ mod tests {
         }
     }
 
-    /// `struct { u32 n; struct bpf_spin_lock lock; struct { struct bpf_timer t[2]; } in; }`
+    /// `struct { u32 n; struct bpf_spin_lock lock; struct { struct s __kptr *p[2]; } in; }`
     #[test]
     fn fields_are_found_inside_and_in_arrays() {
         let mut builder = Builder::new();
         let number = builder.int("unsigned int", 4, Encoding::Unsigned);
         let lock = builder.structure("bpf_spin_lock", 4, &[member("val", number, 0)]);
-        let timer = builder.structure("bpf_timer", 16, &[member("n", number, 0)]);
-        let timers = builder.array(Array {
-            element: timer,
+        let object = builder.structure("s", 4, &[member("n", number, 0)]);
+        let tag = builder.type_tag("kptr", object, false);
+        let pointer = builder.ptr(tag);
+        let pointers = builder.array(Array {
+            element: pointer,
             index: number,
             len: 2,
         });
-        let inside = builder.structure("inside", 32, &[member("t", timers, 0)]);
+        let inside = builder.structure("inside", 16, &[member("p", pointers, 0)]);
         let members = [
             member("n", number, 0),
             member("lock", lock, 4),
             member("in", inside, 8),
         ];
-        let value = builder.structure("value", 48, &members);
+        let value = builder.structure("value", 24, &members);
         let btf = builder.build().unwrap();
-        let fields = SpecialFields::of(&btf, value);
+        let fields = SpecialFields::of_map_value(&btf, value);
         let found: Vec<_> = fields.iter().map(|f| (f.kind, f.off, f.size)).collect();
-        let timer = |off| (FieldKind::Timer, off, 16);
-        assert_eq!(found, [(FieldKind::SpinLock, 4, 4), timer(8), timer(24)]);
-        assert_eq!(fields.gaps(48).collect::<Vec<_>>(), [0..4, 40..48]);
-        assert_eq!(fields.find(FieldKind::Timer).map(|f| f.off), Some(8));
+        let pointer = |off| (FieldKind::KptrRef, off, 8);
+        assert_eq!(
+            found,
+            [(FieldKind::SpinLock, 4, 4), pointer(8), pointer(16)]
+        );
+        assert_eq!(fields.gaps(32).collect::<Vec<_>>(), [0..4, 24..32]);
+        assert_eq!(fields.find(FieldKind::KptrRef).map(|f| f.off), Some(8));
         assert_eq!(fields.find(FieldKind::Uptr), None);
         let none = SpecialFields::of(&btf, number);
         assert!(none.gaps(4).eq(std::iter::once(0..4)));

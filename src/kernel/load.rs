@@ -96,6 +96,8 @@ pub fn load(
         name: name_field(&program.name),
         flags: program.flags.bits(),
         attach_btf_id: translated.attach_btf_id.map_or(0, |id| id.0),
+        // Of what the program names nothing is known here: no descriptor is -1.
+        attach_prog_fd: if program.attach_prog { u32::MAX } else { 0 },
         btf: maps.btf(),
         func_info: &func_info,
         line_info: &line_info,

@@ -28,6 +28,7 @@
 
 pub mod attach;
 mod availability;
+mod config;
 mod cpus;
 mod error;
 mod here;
@@ -50,6 +51,7 @@ mod usdt_specs;
 mod walk;
 
 pub use availability::{Availability, Capability, Privilege, TypeSupport};
+pub use config::running_config;
 pub use error::{Command, KernelError, NoVerdict, NoVerdictKind};
 pub use here::{Kernel, Missing, RunError, Running};
 pub use kernel_map::KernelMap;

@@ -50,6 +50,7 @@ pub(super) fn probe_for(prog_type: ProgType, attach_type: Option<AttachType>) ->
         name: Default::default(),
         flags: flags.bits(),
         attach_btf_id: u32::from(prog_type.info().traits.contains(Traits::ATTACH_BTF)),
+        attach_prog_fd: 0,
         btf: None,
         func_info: &[],
         line_info: &[],

@@ -2,6 +2,7 @@
 //! `.kconfig` map, and how the values of a kernel's configuration become their
 //! bytes (libbpf, `bpf_object__collect_externs` and `set_kcfg_value_*`).
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::compressed;
 use super::types::resolve;
 use crate::btf::{Btf, Encoding, Kind};
+use crate::spec::BuildOptions;
 use crate::util::TypeId;
 
 /// The kernel that bpflab stands for, as `KERNEL_VERSION(6, 18, 0)`.
@@ -21,6 +23,16 @@ const VIRTUAL: &[(&str, u64)] = &[
     ("LINUX_HAS_BPF_COOKIE", 1),
     ("LINUX_HAS_SYSCALL_WRAPPER", 1),
 ];
+
+/// The options of a kernel's build in a configuration file, plain or packed as
+/// `/proc/config.gz` is: which helpers its programs have.
+///
+/// # Errors
+/// A file that can't be read.
+pub fn build_options(path: impl AsRef<Path>) -> io::Result<BuildOptions> {
+    let bytes = compressed::read(path.as_ref())?;
+    Ok(BuildOptions::from_config(&String::from_utf8_lossy(&bytes)))
+}
 
 /// The values that are known, as a configuration file writes them: `y`, `250`,
 /// `"text"`.

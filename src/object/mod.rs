@@ -43,7 +43,7 @@ mod untyped;
 pub use error::{Known, ObjectError, Place, Problem};
 #[doc(hidden)]
 pub use fuzz::exercise;
-pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable};
+pub use kconfig::{ValueKind as KconfigKind, Variable as KconfigVariable, build_options};
 pub use map_mut::MapMut;
 pub use model::{Entry, Extern, ExternKind, Global, Note, Object};
 pub use programs::Programs;

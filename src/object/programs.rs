@@ -159,6 +159,7 @@ impl Prepared {
             attach_btf_id: kernel
                 .as_ref()
                 .and_then(|kernel| resolve::attach_btf_id(entry, kernel)),
+            attach_prog: false,
             flags: entry.flags,
             arch: object.btf.as_ref().and_then(Arch::of).unwrap_or(Arch::HOST),
             license: object.license.clone(),

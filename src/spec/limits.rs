@@ -20,6 +20,9 @@ pub const MAX_REG_ARGS: usize = 5;
 /// (`MAX_BPF_FUNC_ARGS`, `include/linux/bpf.h`).
 pub const MAX_FUNC_ARGS: usize = 12;
 
+/// The highest number of a type in BTF (`BTF_MAX_TYPE`, `include/uapi/linux/btf.h`).
+pub const MAX_BTF_TYPE: u32 = 0x000f_ffff;
+
 /// Instructions of a program that is loaded with `CAP_BPF`, and instructions that
 /// the verifier walks (`BPF_COMPLEXITY_LIMIT_INSNS`, `include/linux/bpf.h`).
 pub const MAX_INSNS: usize = 1_000_000;

@@ -11,6 +11,7 @@ pub mod context;
 mod flags;
 pub mod helpers;
 pub mod iterator;
+mod kernel_config;
 pub mod kfuncs;
 pub mod limits;
 pub mod lsm;
@@ -25,6 +26,7 @@ pub mod tracepoint_argument;
 
 pub use attach_type::AttachType;
 pub use flags::*;
+pub use kernel_config::{BuildOptions, KernelConfig, Lockdown};
 pub use map_type::{EntriesRule, Holds, KeyRule, MapType, MapTypeInfo, ValueRule};
 pub use map_use::{MapMismatch, ValueField};
 pub use prog_type::{

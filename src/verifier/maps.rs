@@ -3,23 +3,20 @@
 use super::reg::{MapRef, RegState};
 use crate::btf::{FieldKind, SpecialField, SpecialFields};
 use crate::program::{MapDef, Program};
-use crate::util::MapId;
 
 /// The maps of a program with their fields.
 pub(crate) struct Maps<'p> {
     program: &'p Program,
-    /// For each map its own fields, and those of what it holds.
-    fields: Vec<[SpecialFields; 2]>,
+    /// For each map its own fields, and those of what it holds; none where it has no types.
+    fields: Vec<[Option<SpecialFields>; 2]>,
 }
 
 impl<'p> Maps<'p> {
     pub(crate) fn new(program: &'p Program) -> Self {
-        let of = |def: &MapDef| match (&program.btf, def.value_type) {
-            (Some(btf), Some(value)) => SpecialFields::of(btf, value),
-            _ => SpecialFields::default(),
-        };
+        let btf = program.btf.as_ref();
+        let of = |def: &MapDef| btf.and_then(|btf| def.special_fields(btf));
         let maps = program.maps.iter();
-        let fields = maps.map(|def| [of(def), def.inner.as_deref().map(of).unwrap_or_default()]);
+        let fields = maps.map(|def| [of(def), def.inner.as_deref().and_then(of)]);
         Self {
             program,
             fields: fields.collect(),
@@ -38,8 +35,17 @@ impl<'p> Maps<'p> {
 
     /// The fields of its value.
     pub(crate) fn fields(&self, map: MapRef) -> &[SpecialField] {
-        let of = |id: MapId| self.fields.get(id.index());
-        of(map.id).map_or(&[], |both| &both[usize::from(map.inner)])
+        self.typed(map).map_or(&[], |fields| fields)
+    }
+
+    /// Whether the map has types.
+    pub(crate) fn is_typed(&self, map: MapRef) -> bool {
+        self.typed(map).is_some()
+    }
+
+    fn typed(&self, map: MapRef) -> Option<&SpecialFields> {
+        let both = self.fields.get(map.id.index())?;
+        both[usize::from(map.inner)].as_ref()
     }
 
     /// Whether its value has a field of this kind.

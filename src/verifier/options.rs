@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::verdict::LogLevel;
+use crate::spec::KernelConfig;
 use crate::spec::limits::MAX_CPUS;
 
 /// How a program is verified.
@@ -16,6 +17,9 @@ pub struct Options {
     /// How many CPUs the machine may have (`nr_cpu_ids`), which bounds the number that a
     /// program gets of its own; by default as many as a kernel is built for.
     pub cpus: Option<NonZeroU32>,
+    /// How the kernel that is meant was built and locked down, which decides what helpers
+    /// there are; by default it has all of them.
+    pub kernel: KernelConfig,
 }
 
 impl Options {

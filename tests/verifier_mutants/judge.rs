@@ -1,15 +1,13 @@
 //! Both verdicts on a program, and how they differ.
 
-use std::fs;
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+use bpflab::kernel::{LoadOptions, LoadedMaps, load, possible_cpus, running_config};
 use bpflab::object::cases::KernelSays;
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
-use bpflab::spec::helpers::{Effects, helper_by_name};
 use bpflab::verifier::{Decision, Options, verify};
 
 use super::score::{Difference, Ours};
@@ -67,13 +65,11 @@ fn template(line: &str) -> String {
     template
 }
 
-/// Options as of this machine, which bounds the number of a program's own CPU.
+/// Options as of this machine: its CPUs, how its kernel was built and locked down.
 pub fn options() -> Options {
-    let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = list.trim().rsplit(['-', ',']).next();
-    let last: Option<u32> = last.and_then(|last| last.parse().ok());
     Options {
-        cpus: last.and_then(|last| NonZeroU32::new(last + 1)),
+        cpus: NonZeroU32::new(possible_cpus()),
+        kernel: running_config().unwrap_or_default(),
         ..Options::default()
     }
 }
@@ -97,14 +93,6 @@ fn ours(program: &Arc<Program>, options: &Options) -> Ours {
     }
 }
 
-/// Whether the kernel refuses a helper that not every kernel is built with.
-fn lacks_helper(line: &str) -> bool {
-    let named = line.strip_prefix("program of this type cannot use helper bpf_");
-    let name = named.and_then(|named| named.split('#').next());
-    let helper = name.and_then(helper_by_name);
-    helper.is_some_and(|helper| helper.effects.contains(Effects::OPTIONAL))
-}
-
 /// Asks both. `maps` are the program's.
 pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> Compared {
     let ours = ours(program, options);
@@ -118,9 +106,6 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
         return Compared::NoVerdict;
     };
     let verdict = &loaded.verdict;
-    if lacks_helper(&verdict.message) {
-        return Compared::NoVerdict;
-    }
     let kernel = KernelSays {
         verdict: verdict.decision.word().into(),
         errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),

@@ -1,11 +1,13 @@
 //! The arguments of `bpflab verify`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use crate::cli::subjects::ProgramArguments;
 use crate::report::{Filter, SortKey};
+use crate::spec::Lockdown;
 
 /// Say whether the kernel would accept programs, and why not
 ///
@@ -29,7 +31,18 @@ pub(in crate::cli) struct Arguments {
     /// Refuse accesses that are not aligned, as BPF_F_STRICT_ALIGNMENT does
     #[arg(long)]
     pub strict_alignment: bool,
-    /// Load each program into the running kernel, too, and compare (Linux, root)
+    /// Judge for a kernel with this configuration (/boot/config-…): helpers that it is
+    /// built without are refused. Every helper is there otherwise
+    #[arg(long, value_name = "FILE")]
+    pub kernel_config: Option<PathBuf>,
+    /// Judge for a kernel that is locked down like this
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub lockdown: Option<Level>,
+    /// Judge for a kernel with so many possible CPUs (8192 otherwise)
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<NonZeroU32>,
+    /// Load each program into the running kernel, too, and compare (Linux, root); judge for
+    /// that kernel's configuration, lockdown and CPUs where no option says others
     #[arg(long)]
     pub vs_kernel: bool,
     /// Explain rejects: for objects, but not for cases and comparisons (auto), always, or
@@ -52,6 +65,27 @@ pub(in crate::cli) struct Arguments {
     /// --json or --csv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "vs_kernel"])]
     pub compare: Option<PathBuf>,
+}
+
+/// How a kernel is locked down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Level {
+    /// Not at all.
+    None,
+    /// Root can't change the running kernel: no bpf_probe_write_user.
+    Integrity,
+    /// Nor read its memory: no bpf_probe_read_kernel, either.
+    Confidentiality,
+}
+
+impl From<Level> for Lockdown {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::None => Self::None,
+            Level::Integrity => Self::Integrity,
+            Level::Confidentiality => Self::Confidentiality,
+        }
+    }
 }
 
 /// When rejects are explained.

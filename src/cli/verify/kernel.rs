@@ -1,9 +1,12 @@
 //! `--vs-kernel`: the running kernel's verdict beside ours.
 
+use std::num::NonZeroU32;
+
 use crate::cli::exit::Failure;
 use crate::cli::printer::Printer;
 use crate::program::Program;
 use crate::report::VerdictRow;
+use crate::spec::KernelConfig;
 use crate::verifier::LogLevel;
 
 /// The running kernel, asked about the programs that we judge.
@@ -21,6 +24,15 @@ impl Beside {
             judge: crate::cli::kernel::KernelJudge::new(log)?,
             log: !log.is_empty(),
         })
+    }
+
+    /// How the running kernel was built and locked down, and how many CPUs it may have.
+    pub fn meant(&self) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
+        use crate::cli::exit::Exit;
+        use crate::kernel::{possible_cpus, running_config};
+
+        let config = running_config().map_err(|why| Failure::with(Exit::Unavailable, why))?;
+        Ok((config, NonZeroU32::new(possible_cpus())))
     }
 
     /// The row with the kernel's verdict; with a log, where the two logs part.
@@ -62,6 +74,11 @@ impl Beside {
             "--vs-kernel asks the running kernel, for which it takes Linux and a build with the \
              feature 'kernel'",
         ))
+    }
+
+    /// There is no kernel to ask.
+    pub fn meant(&self) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
+        Ok(Default::default())
     }
 
     /// There is no kernel to ask.

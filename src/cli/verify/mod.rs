@@ -3,6 +3,7 @@
 mod arguments;
 mod kernel;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 pub(super) use arguments::Arguments;
@@ -12,11 +13,12 @@ use super::exit::{Exit, Failure};
 use super::input::read_text;
 use super::printer::Printer;
 use super::subjects::Found;
+use crate::object::build_options;
 use crate::program::Program;
 use crate::report::{
     Baseline, Changes, MatchTable, SortKey, Subject, VerdictRow, VerdictTable, VerdictTally, csv,
 };
-use crate::spec::ProgFlags;
+use crate::spec::{KernelConfig, ProgFlags};
 use crate::verifier::{LogLevel, Options, Unverified, Verification, verify};
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
@@ -26,14 +28,17 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
     });
     let baseline = baseline.transpose()?;
     let log = LogLevel::from_bits_truncate(arguments.log);
+    let kernel = arguments.vs_kernel.then(|| Beside::new(log)).transpose()?;
+    let (config, cpus) = meant(arguments, kernel.as_ref())?;
     let mut session = Session {
         arguments,
         options: Options {
             log,
             strict_alignment: arguments.strict_alignment,
-            ..Options::default()
+            cpus,
+            kernel: config,
         },
-        kernel: arguments.vs_kernel.then(|| Beside::new(log)).transpose()?,
+        kernel,
         tally: VerdictTally::default(),
         rows: Vec::new(),
         exit: Exit::Fine,
@@ -42,6 +47,27 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
         .programs
         .each(|found| session.found(found, printer))?;
     session.finish(baseline, printer)
+}
+
+/// Which kernel is meant: what the arguments say of it, then what the running one says where
+/// that is asked, then the default.
+fn meant(
+    arguments: &Arguments,
+    kernel: Option<&Beside>,
+) -> Result<(KernelConfig, Option<NonZeroU32>), Failure> {
+    let (mut config, mut cpus) = match kernel {
+        Some(kernel) => kernel.meant()?,
+        None => Default::default(),
+    };
+    if let Some(file) = &arguments.kernel_config {
+        config.build = build_options(file)
+            .map_err(|error| Failure::bad(format!("{}: {error}", file.display())))?;
+    }
+    if let Some(level) = arguments.lockdown {
+        config.lockdown = level.into();
+    }
+    cpus = arguments.cpus.or(cpus);
+    Ok((config, cpus))
 }
 
 /// Judges programs, prints what can't wait, and keeps the rows.

@@ -25,6 +25,7 @@ pub struct ProgRequest<'a> {
     pub name: [u8; NAME_LEN],
     pub flags: u32,
     pub attach_btf_id: u32,
+    pub attach_prog_fd: u32,
     /// The program's BTF.
     pub btf: Option<&'a BtfFd>,
     /// Records of 8 bytes.
@@ -132,7 +133,7 @@ impl ProgFd {
             line_info: read_address(request.line_info),
             line_info_cnt,
             attach_btf_id: request.attach_btf_id,
-            attach_prog_fd: 0,
+            attach_prog_fd: request.attach_prog_fd,
             core_relo_cnt: 0,
             fd_array: read_address(fd_array),
             core_relos: 0,

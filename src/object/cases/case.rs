@@ -28,6 +28,8 @@ pub struct Case {
     pub expected_attach_type: u32,
     /// `attach_btf_id`, 0 for none.
     pub attach_btf_id: u32,
+    /// `attach_prog_fd`, 0 for none; the number itself means nothing to another process.
+    pub attach_prog_fd: u32,
     /// Name of that type.
     pub attach_btf_name: String,
     /// `prog_flags`.
@@ -218,6 +220,7 @@ impl Case {
             prog_type: keys.required("prog_type")?,
             expected_attach_type: keys.or_default("expected_attach_type")?,
             attach_btf_id: keys.or_default("attach_btf_id")?,
+            attach_prog_fd: keys.or_default("attach_prog_fd")?,
             attach_btf_name: keys.or_default("attach_btf_name")?,
             prog_flags: keys.or_default("prog_flags")?,
             license: keys.or_default("license")?,
@@ -255,6 +258,9 @@ impl Case {
         put("prog_type", self.prog_type.into());
         put("expected_attach_type", self.expected_attach_type.into());
         put("attach_btf_id", self.attach_btf_id.into());
+        if self.attach_prog_fd != 0 {
+            put("attach_prog_fd", self.attach_prog_fd.into());
+        }
         put("attach_btf_name", self.attach_btf_name.as_str().into());
         put("prog_flags", self.prog_flags.into());
         put("license", self.license.as_str().into());

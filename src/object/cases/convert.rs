@@ -40,6 +40,7 @@ impl Case {
         // The kernel's field has no "none": 0 stands for it.
         program.expected_attach_type = (self.expected_attach_type != 0).then_some(attach_type);
         program.attach_btf_id = (self.attach_btf_id != 0).then_some(TypeId(self.attach_btf_id));
+        program.attach_prog = self.attach_prog_fd != 0;
         program.attach_target =
             (!self.attach_btf_name.is_empty()).then(|| self.attach_btf_name.clone());
         program.flags = ProgFlags::from_bits_retain(self.prog_flags);
@@ -130,6 +131,7 @@ impl Case {
             prog_type: program.prog_type.number(),
             expected_attach_type: program.expected_attach_type.map_or(0, AttachType::number),
             attach_btf_id: program.attach_btf_id.map_or(0, |id| id.0),
+            attach_prog_fd: if program.attach_prog { u32::MAX } else { 0 },
             attach_btf_name: program.attach_target.clone().unwrap_or_default(),
             prog_flags: program.flags.bits(),
             license: program.license.clone(),

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `id` | unique name |
 //! | `object`, `program`, `section`, `type_name` | where it comes from |
-//! | `prog_type`, `expected_attach_type`, `attach_btf_id`, `attach_btf_name`, `prog_flags`, `license`, `kern_name` | as in `BPF_PROG_LOAD` |
+//! | `prog_type`, `expected_attach_type`, `attach_btf_id`, `attach_prog_fd`, `attach_btf_name`, `prog_flags`, `license`, `kern_name` | as in `BPF_PROG_LOAD` |
 //! | `insns`, `insn_cnt` | instructions in hexadecimal, 8 bytes each; their number |
 //! | `fixups` | `[[instruction, map], …]`: the 64-bit immediate there names that map; -1: it stays as it is |
 //! | `maps` | definitions ([`CaseMap`]) |

@@ -33,8 +33,6 @@ bitflags! {
         const CALLS_BACK = 1 << 3;
         /// A subprogram is called some time later.
         const CALLS_BACK_LATER = 1 << 4;
-        /// Kernels may be built without it; one that has it accepts it.
-        const OPTIONAL = 1 << 5;
     }
 }
 

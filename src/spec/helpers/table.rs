@@ -117,7 +117,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx) -> Integer, [] for [LWT TC]; }
             35 get_current_task = task::get_current_task, "u64 " "void" [] {
                 () -> Integer, [GPL_ONLY NEEDS_PERFMON] for [ALL]; }
-            36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [OPTIONAL] {
+            36 probe_write_user = probe::probe_write_user, "long " "void *dst, const void *src, u32 len" [] {
                 (Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [GPL_ONLY] for [TRACING]; }
             37 current_task_under_cgroup = cgroup::current_task_under_cgroup, "long " "struct bpf_map *map, u32 index" [] {
                 (ConstMapPtr, Anything) -> Integer, [NEEDS_BPF] for [ALL]; }
@@ -171,7 +171,7 @@ macro_rules! for_each_helper {
                     [] for [SOCK_OPS CGROUP_SOCK_ADDR];
                 (PtrToBtfIdSockCommon, Anything, Anything, PtrToMem|MEM_UNINIT|MEM_WRITE, ConstSize) -> Integer,
                     [] for [SETSOCKOPT TCP_CA ITER_SOCKET LSM_SOCKOPT]; }
-            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [OPTIONAL] {
+            58 override_return = tracing::override_return, "long " "struct pt_regs *regs, u64 rc" [] {
                 (PtrToCtx, Anything) -> Integer, [GPL_ONLY] for [KPROBE]; }
             59 sock_ops_cb_flags_set = net::sock_ops::cb_flags_set, "long " "struct bpf_sock_ops *bpf_sock, int argval" [] {
                 (PtrToCtx, Anything) -> Integer, [] for [SOCK_OPS]; }
@@ -213,9 +213,9 @@ macro_rules! for_each_helper {
             76 lwt_seg6_action = net::seg6::action,
                 "long " "struct sk_buff *skb, u32 action, void *param, u32 param_len" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, PtrToMem|MEM_RDONLY, ConstSize) -> Integer, [] for [LWT_SEG6LOCAL]; }
-            77 rc_repeat = none, "long " "void *ctx" [OPTIONAL] {
+            77 rc_repeat = none, "long " "void *ctx" [] {
                 (PtrToCtx) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
-            78 rc_keydown = none, "long " "void *ctx, u32 protocol, u64 scancode, u32 toggle" [OPTIONAL] {
+            78 rc_keydown = none, "long " "void *ctx, u32 protocol, u64 scancode, u32 toggle" [] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
             79 skb_cgroup_id = net::socket::skb_cgroup_id, "u64 " "struct sk_buff *skb" [] {
                 (PtrToCtx) -> Integer, [] for [TC CGROUP_SKB]; }
@@ -255,7 +255,7 @@ macro_rules! for_each_helper {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
             91 msg_pop_data = net::sk_msg::pop_data, "long " "struct sk_msg_buff *msg, u32 start, u32 len, u64 flags" [CHANGES_PACKET] {
                 (PtrToCtx, Anything, Anything, Anything) -> Integer, [] for [SK_MSG]; }
-            92 rc_pointer_rel = none, "long " "void *ctx, s32 rel_x, s32 rel_y" [OPTIONAL] {
+            92 rc_pointer_rel = none, "long " "void *ctx, s32 rel_x, s32 rel_y" [] {
                 (PtrToCtx, Anything, Anything) -> Integer, [GPL_ONLY] for [LIRC_MODE2]; }
             93 spin_lock = control::spin_lock, "long " "struct bpf_spin_lock *lock" [] {
                 (PtrToSpinLock) -> Void, [NEEDS_BPF] for [ALL]; }

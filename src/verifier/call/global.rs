@@ -22,14 +22,23 @@ const MAY_SLEEP: &str = "global functions that may sleep are not allowed in non-
      i.e., in a RCU/IRQ/preempt-disabled section, or in\n\
      a non-sleepable BPF program context";
 
+/// What is said of a call under a lock.
+const UNDER_LOCK: &str = "global function calls are not allowed while holding a lock,\n\
+     use static function instead";
+
 impl Verifier<'_> {
     /// A call of a global function: the arguments are held against its types, the
     /// result is any number.
     pub(crate) fn check_global_call(&mut self, subprogram: u32) -> Checked {
         let matched = self.check_call_types(subprogram);
-        if let Err(why) = &matched
-            && (why.feature().is_some() || why.errno() == Errno::EFAULT)
-        {
+        let failed = matched.as_ref().err();
+        if failed.is_some_and(|why| why.feature().is_none() && why.errno() == Errno::EFAULT) {
+            return matched;
+        }
+        if self.held_lock().is_some() {
+            reject!(EINVAL, "{UNDER_LOCK}");
+        }
+        if failed.is_some_and(|why| why.feature().is_some()) {
             return matched;
         }
         let function = self.subprogram(subprogram);

@@ -4,12 +4,13 @@
 //! What a frozen read-only map holds is a constant to the verifier.
 
 use super::{Access, MemoryAccess};
-use crate::btf::SpecialField;
+use crate::btf::{FieldKind, SpecialField};
 use crate::isa::Reg;
 use crate::program::MapDef;
 use crate::spec::MapFlags;
 use crate::verifier::env::Verifier;
-use crate::verifier::reg::{MapRef, RegState};
+use crate::verifier::log::name::type_name;
+use crate::verifier::reg::{Kind, MapRef, RegState};
 use crate::verifier::reject::{Checked, reject, unmodelled};
 
 impl Verifier<'_> {
@@ -28,9 +29,10 @@ impl Verifier<'_> {
         };
         let place = i64::from(off).wrapping_add(place.cast_signed());
         let is_pointer =
-            |field: &SpecialField| field.kind.is_pointer() && i64::from(field.off) == place;
-        if self.maps.fields(map).iter().any(is_pointer) {
-            unmodelled!(Kptr);
+            |field: &&SpecialField| field.kind.is_pointer() && i64::from(field.off) == place;
+        if let Some(field) = self.maps.fields(map).iter().find(is_pointer).copied() {
+            self.check_kernel_pointer(a, &field)?;
+            return Ok(RegState::UNKNOWN);
         }
         let Some(def) = self.map(map) else {
             return Ok(RegState::UNKNOWN);
@@ -42,6 +44,54 @@ impl Verifier<'_> {
             reject!(ENOTSUPP, "");
         }
         Ok(RegState::constant(read(def, place, a.size, a.signed)))
+    }
+
+    /// A load or store of a kernel pointer, all eight bytes of it
+    /// (`check_map_kptr_access`).
+    fn check_kernel_pointer(&self, a: &MemoryAccess, field: &SpecialField) -> Checked {
+        // Atomics and loads that extend the sign.
+        if a.strict || a.signed {
+            reject!(
+                EACCES,
+                "kptr in map can only be accessed using BPF_MEM instruction mode"
+            );
+        }
+        if a.access == Access::Read {
+            unmodelled!(Kptr);
+        }
+        match field.kind {
+            FieldKind::KptrRef | FieldKind::KptrPercpu => {
+                reject!(EACCES, "store to referenced kptr disallowed")
+            }
+            FieldKind::Uptr => reject!(EACCES, "store to uptr disallowed"),
+            _ => {}
+        }
+        let Some(value) = a.value else {
+            if a.constant != Some(0) {
+                reject!(
+                    EACCES,
+                    "BPF_ST imm must be 0 when storing to kptr at off={}",
+                    field.off
+                );
+            }
+            return Ok(());
+        };
+        let stored = self.reg(value);
+        if stored.is_null() {
+            return Ok(());
+        }
+        if matches!(stored.kind, Kind::BtfId { .. }) {
+            unmodelled!(Kptr);
+        }
+        let btf = self.program.btf.as_ref();
+        let target = btf.and_then(|btf| btf.get(field.target));
+        let target = target.map_or("", |target| target.name());
+        reject!(
+            EACCES,
+            "invalid kptr access, R{} type={} expected=ptr_{target} or untrusted_ptr_{target}",
+            value.number(),
+            type_name(stored)
+        );
     }
 
     /// Bytes of a map's value, fields that only helpers may touch excepted

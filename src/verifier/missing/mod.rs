@@ -57,6 +57,8 @@ macro_rules! features {
 features! {
     StructOps "struct_ops" "struct_ops program" "A program of type `struct_ops`.",
     Extension "extension" "extension program" "A program of type `ext`.",
+    AttachProgram "attach_program" "attach_prog_fd"
+        "A program that attaches to another program, or to a module (`attach_prog_fd`).",
     KernelBtf "kernel_btf" "kernel type without the kernel's BTF"
         "A type of the kernel, where the kernel's BTF was not given.",
     Kfunc "kfunc" "kfunc" "A call of a kfunc.",

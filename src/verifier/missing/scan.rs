@@ -20,6 +20,9 @@ pub(in crate::verifier) fn scan(program: &Program, caller: &Caller<'_>) -> Vec<M
     if let Some(feature) = Feature::of_type(program.prog_type) {
         scan.add(feature, None);
     }
+    if program.attach_prog {
+        scan.add(Feature::AttachProgram, None);
+    }
     if needs_kernel_btf(program) {
         scan.add(Feature::KernelBtf, None);
     }
@@ -87,7 +90,13 @@ impl Scan<'_> {
             if held.contains(Holds::MAP) {
                 self.add(Feature::MapField, Some(pc));
             }
-            if held.contains(Holds::KPTR_VALUE) && self.flow.is_kptr(field, held) {
+            // Constants that are stored are judged, and atomics.
+            let judged = match insn {
+                Insn::Store { src, .. } => src.reg().is_none(),
+                Insn::Load { .. } => false,
+                _ => true,
+            };
+            if !judged && held.contains(Holds::KPTR_VALUE) && self.flow.is_kptr(field, held) {
                 self.add(Feature::Kptr, Some(pc));
             }
         }

@@ -1,7 +1,7 @@
 //! Which maps a program may use at all (`add_used_map` and
 //! `check_map_prog_compatibility`, `kernel/bpf/verifier.c`).
 
-use super::record;
+use crate::btf::FieldKind;
 use crate::program::{MapDef, Program};
 use crate::spec::limits::MAX_USED_MAPS;
 use crate::spec::{MapType, ProgFlags, ProgType, ValueField};
@@ -63,9 +63,14 @@ impl<'a> UsedMaps<'a> {
     fn check(&self, map: &MapDef) -> Checked {
         let program = self.program;
         let prog_type = program.prog_type;
-        let holds = |field: ValueField| {
-            let typed = program.btf.as_ref().zip(map.value_type);
-            typed.is_some_and(|(btf, ty)| record::holds(btf, ty, field))
+        let btf = program.btf.as_ref();
+        let fields = btf.and_then(|btf| map.special_fields(btf));
+        let holds = |wanted: ValueField| {
+            let mut fields = fields.iter().flat_map(|fields| fields.iter());
+            // Of work for a task the kernel says nothing here.
+            fields.any(|field| {
+                field.kind != FieldKind::TaskWork && ValueField::of(field.kind) == Some(wanted)
+            })
         };
         if prog_type == ProgType::SocketFilter && holds(ValueField::SpinLock) {
             reject!(EINVAL, "socket filter progs cannot use bpf_spin_lock yet");

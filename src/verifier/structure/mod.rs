@@ -3,9 +3,10 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `attributes` | what the system call says of its attributes |
 //! | `subprograms`, `kfuncs` | which functions there are; no jump leaves its own |
 //! | `info` | `func_info` and `line_info` |
-//! | `immediates`, `maps`, `record` | 64-bit immediates, opcodes, which maps may be used |
+//! | `immediates`, `maps` | 64-bit immediates, opcodes, which maps may be used |
 //! | `cfg` | that each instruction can be reached; where states are kept |
 //! | `functions`, `model` | what all this is about |
 //! | `graph`, `scc` | who follows whom, loops |
@@ -17,6 +18,7 @@
 //! kernel ([`DecodeError::is_structural`](crate::isa::DecodeError::is_structural)):
 //! other slots harm only a path that gets there.
 
+mod attributes;
 mod cfg;
 mod fastcall;
 pub(in crate::verifier) mod functions;
@@ -28,7 +30,6 @@ mod license;
 mod maps;
 pub(in crate::verifier) mod model;
 mod raw;
-mod record;
 mod reserved;
 mod scc;
 mod stack_depth;
@@ -47,13 +48,12 @@ use self::graph::Graph;
 use self::summary::Callees;
 use super::liveness::registers;
 use super::log::Log;
-use super::reject::{Checked, reject};
+use super::reject::Checked;
 use std::sync::Arc;
 
 use crate::isa::Code;
 use crate::program::Program;
 use crate::spec::helpers::Caller;
-use crate::spec::limits::MAX_INSNS;
 
 /// Checks a program's structure. `caller` is what the program is to helpers; `attach`
 /// looks at what it attaches to, which the kernel does between two of the checks here.
@@ -66,16 +66,7 @@ pub(crate) fn check<T>(
     attach: impl FnOnce() -> Checked<T>,
     log: &mut Log,
 ) -> Checked<(Structure, T)> {
-    if program.insns.is_empty() || program.insns.len() > MAX_INSNS {
-        reject!(E2BIG, "");
-    }
-    if program
-        .prog_type
-        .attach_type(program.expected_attach_type)
-        .is_none()
-    {
-        reject!(EINVAL, "");
-    }
+    attributes::check(program)?;
     info::check_functions_early(program)?;
     let (mut subprograms, exception_callback) = subprograms::find(program)?;
     subprograms::log(log, &subprograms);

@@ -69,11 +69,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Result {
         btf.size_of(found.id()).ok()
     });
     let size = size.unwrap_or(DEFAULT_SIZE);
-    let count = SpecialField {
-        kind: FieldKind::Refcount,
-        off: size,
-        size: 4,
-    };
+    let count = SpecialField::new(FieldKind::Refcount, size);
     let new = New {
         name: "bpf_cpumask",
         size: size as usize + 8,

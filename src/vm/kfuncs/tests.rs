@@ -39,7 +39,10 @@ fn bench(cpus: u32) -> Bench {
 }
 
 fn field(kind: FieldKind, off: u32, size: u32) -> SpecialField {
-    SpecialField { kind, off, size }
+    SpecialField {
+        size,
+        ..SpecialField::new(kind, off)
+    }
 }
 
 const NODE: u64 = 8;

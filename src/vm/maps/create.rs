@@ -102,13 +102,9 @@ pub fn create(def: &MapDef, cpus: u32) -> Result<Arc<dyn Map>, MapError> {
 /// to make a map of such a type (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf
 /// then makes it without types.
 fn forget_fields(def: &mut MapDef) {
-    let access = MapFlags::RDONLY_PROG.union(MapFlags::WRONLY_PROG);
-    let (map_type, size) = (def.map_type, def.value_size as usize);
-    let mut fields = def.special.iter().filter_map(|f| ValueField::of(f.kind));
-    let refused = def.flags.intersects(access) || !fields.all(|field| map_type.may_hold(field));
-    def.special.retain(|field| {
-        !refused && ValueField::of(field.kind).is_some() && field.range().end <= size
-    });
+    let (taken, size) = (def.takes_fields(&def.special), def.value_size as usize);
+    def.special
+        .retain(|field| taken && ValueField::of(field.kind).is_some() && field.range().end <= size);
     if let Some(inner) = &mut def.inner {
         forget_fields(inner);
     }

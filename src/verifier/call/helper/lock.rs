@@ -14,7 +14,7 @@ use crate::verifier::state::{Held, Reference};
 
 impl Verifier<'_> {
     /// The lock that is held; there is never more than one.
-    pub(super) fn held_lock(&self) -> Option<&Reference> {
+    pub(crate) fn held_lock(&self) -> Option<&Reference> {
         let is_lock = |held: &&Reference| held.held != Held::Object;
         self.state.refs.iter().find(is_lock)
     }
@@ -83,9 +83,10 @@ impl Verifier<'_> {
         let Some(def) = self.map(map) else {
             reject!(EFAULT, "R{} points to no map", reg.number());
         };
-        // The kernel keeps fifteen bytes of a name.
-        let map_name: String = def.name.chars().take(OBJECT_NAME_LEN - 1).collect();
-        if def.value_type.is_none() || self.program.btf.is_none() {
+        // The kernel keeps fifteen bytes of a name, and none of an inner map's.
+        let kept = if map.inner { 0 } else { OBJECT_NAME_LEN - 1 };
+        let map_name: String = def.name.chars().take(kept).collect();
+        if !self.maps.is_typed(map) {
             reject!(
                 EINVAL,
                 "map '{map_name}' has to have BTF in order to use {name}"

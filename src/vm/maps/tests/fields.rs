@@ -18,7 +18,10 @@ fn index(n: u32) -> [u8; 4] {
 
 /// A value of 24 bytes: a number, a lock, a kernel pointer, a number.
 fn def(map_type: MapType) -> MapDef {
-    let field = |kind, off, size| SpecialField { kind, off, size };
+    let field = |kind, off, size| SpecialField {
+        size,
+        ..SpecialField::new(kind, off)
+    };
     MapDef {
         special: [
             field(FieldKind::KptrRef, 8, 8),

@@ -1,0 +1,172 @@
+//! Rules of the kernel that two things decide together, each combination of them: our
+//! verdict against the running kernel's, which is kept beside (`tests/verifier_matrix/*.txt`)
+//! for machines that have no such kernel.
+//!
+//! | matrix | rows | columns |
+//! |---|---|---|
+//! | `fields` | special fields of a map's value | ways to touch memory |
+//! | `sections` | what is held while something is called | calls |
+//! | `attributes` | program types | attributes of `BPF_PROG_LOAD` |
+//!
+//! A line of a file is `mark name | the kernel's verdict`; where the kernel has none (it was
+//! built without the program type, or refuses the program's BTF), the mark is `-`. The mark is `=` where ours is the
+//! same (error number, error line, or the count of processed instructions), and `?` where we
+//! say that we do not judge the program. There is no third mark: everything else fails.
+//! `BLESS=1` beside a kernel 6.18 writes the files anew.
+
+#![cfg(all(feature = "kernel", target_os = "linux"))]
+
+#[path = "verifier_matrix/attributes.rs"]
+mod attributes;
+#[path = "verifier_matrix/fields.rs"]
+mod fields;
+#[path = "kernel/here.rs"]
+mod here;
+#[path = "verifier_matrix/sections.rs"]
+mod sections;
+#[path = "verifier_matrix/text.rs"]
+mod text;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+use bpflab::program::{MapDef, Program};
+use bpflab::verifier::{Decision, Options, Verdict, verify};
+
+/// The kernel whose verdicts we give.
+const JUDGE: &str = "6.18.";
+
+/// What stands for a verdict where the kernel gives none.
+const NONE: &str = "none";
+
+/// A combination.
+struct Case {
+    name: String,
+    program: Program,
+}
+
+fn words(verdict: &Verdict) -> String {
+    match verdict.errno {
+        Some(errno) => {
+            // `EINVAL (Invalid argument)`
+            let errno = errno.to_string();
+            let name = errno.split(' ').next().unwrap_or_default();
+            format!("{name} {}", verdict.message).trim_end().to_owned()
+        }
+        None => format!("accept {}", verdict.processed()),
+    }
+}
+
+/// Our verdict; none where we do not judge the program.
+fn ours(program: &Arc<Program>) -> Option<String> {
+    let verdict = verify(program, &Options::default()).verdict;
+    (verdict.decision != Decision::Unjudged).then(|| words(&verdict))
+}
+
+/// What the running kernel says; none without a kernel of that version, or where it makes no
+/// such map.
+struct Judge {
+    there: bool,
+    /// The maps of the case before, which often has the same ones.
+    maps: Option<(Arc<[MapDef]>, LoadedMaps)>,
+}
+
+impl Judge {
+    fn new() -> Self {
+        let kernel = here::kernel();
+        let there = kernel.is_some_and(|kernel| kernel.release.starts_with(JUDGE));
+        if !there {
+            eprintln!("skipped: asking a kernel {JUDGE}x; its recorded verdicts stand in");
+        }
+        Self { there, maps: None }
+    }
+
+    fn ask(&mut self, program: &Program) -> Option<String> {
+        if !self.there {
+            return None;
+        }
+        let same = |maps: &Arc<[_]>| Arc::ptr_eq(maps, &program.maps);
+        if !self.maps.as_ref().is_some_and(|(defs, _)| same(defs)) {
+            let maps = LoadedMaps::create(&program.maps, program.btf.as_ref());
+            let maps = maps.unwrap_or_else(|why| panic!("{}: {why}", program.name));
+            self.maps = Some((Arc::clone(&program.maps), maps));
+        }
+        let (_, maps) = self.maps.as_ref()?;
+        if maps.btf_refused().is_some() {
+            // Programs are loaded without it then, which is another question.
+            return Some(format!("{NONE}: BTF"));
+        }
+        match load(program, maps, &LoadOptions::default()) {
+            Ok(loaded) => Some(words(&loaded.verdict)),
+            Err(why) => Some(format!("{NONE}: {:?}", why.kind)),
+        }
+    }
+}
+
+/// Holds every case of a matrix against the kernel, or against what it said.
+fn hold(matrix: &str, cases: &[Case]) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("tests/verifier_matrix/{matrix}.txt"));
+    let bless = std::env::var_os("BLESS").is_some();
+    let recorded = std::fs::read_to_string(&path).unwrap_or_default();
+    let before: BTreeMap<&str, (char, &str)> = recorded
+        .lines()
+        .filter_map(|line| {
+            let (left, said) = line.split_once(" | ")?;
+            Some((left.get(2..)?, (left.chars().next()?, said)))
+        })
+        .collect();
+    let mut judge = Judge::new();
+    let (mut text, mut wrong) = (String::new(), String::new());
+    let mut unjudged = 0;
+    for Case { name, program } in cases {
+        let program = Arc::new(program.clone());
+        let kernel = judge.ask(&program);
+        let known = before.get(name.as_str()).copied();
+        let Some(said) = kernel.or_else(|| known.map(|(_, said)| said.to_owned())) else {
+            writeln!(wrong, "{name}: no verdict of a kernel is recorded").unwrap();
+            continue;
+        };
+        let ours = ours(&program);
+        unjudged += usize::from(ours.is_none());
+        let mark = match &ours {
+            _ if said.starts_with(NONE) => '-',
+            Some(_) => '=',
+            None => '?',
+        };
+        writeln!(text, "{mark} {name} | {said}").unwrap();
+        if mark == '=' && ours.as_ref() != Some(&said) {
+            let ours = ours.unwrap_or_default();
+            writeln!(wrong, "{name}:\n  kernel {said}\n  ours   {ours}").unwrap();
+        } else if known != Some((mark, said.as_str())) && !bless {
+            writeln!(wrong, "{name}: {mark} {said}, recorded is {known:?}").unwrap();
+        }
+    }
+    eprintln!(
+        "{matrix}: {} cases, {} judged as the kernel does, {unjudged} not judged",
+        cases.len(),
+        cases.len() - unjudged
+    );
+    if bless && judge.there {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn special_fields_and_ways_to_touch_them() {
+    hold("fields", &fields::cases());
+}
+
+#[test]
+fn sections_and_calls() {
+    hold("sections", &sections::cases());
+}
+
+#[test]
+fn program_types_and_load_attributes() {
+    hold("attributes", &attributes::cases());
+}
