@@ -1,6 +1,7 @@
 //! Errors before the walk. Each was seen on Linux 6.18.
 
 use super::*;
+use crate::spec::limits::MAX_INSNS;
 use crate::util::Pc;
 
 #[test]
