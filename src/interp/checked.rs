@@ -151,7 +151,13 @@ pub(super) struct Run<'a> {
     pub(super) budget: Budget,
     pub(super) executed: u64,
     pub(super) tail_calls: u32,
+    /// How many callbacks are under way, the function that was entered first included.
+    pub(super) callbacks: usize,
 }
+
+/// Callbacks that may be under way inside one another: each takes a few kilobytes of the
+/// host's stack. The verifier accepts no program that comes near.
+const MAX_CALLBACKS: usize = 64;
 
 /// What to do after an instruction.
 pub(super) enum Next {
@@ -183,6 +189,7 @@ impl<'a> Run<'a> {
             budget,
             executed: 0,
             tail_calls: 0,
+            callbacks: 0,
         }
     }
 
@@ -211,6 +218,9 @@ impl<'a> Run<'a> {
         at: i64,
         args: [u64; 5],
     ) -> Result<u64, Box<Fault>> {
+        if self.callbacks >= MAX_CALLBACKS {
+            return Err(self.fault(from, FaultKind::Depth(MAX_CALLBACKS)));
+        }
         let depth = self.frames.len();
         let room = self.stack.reach(machine, self.depth());
         room.map_err(|full| self.fault(from, full.into()))?;
@@ -218,7 +228,10 @@ impl<'a> Run<'a> {
         for (reg, arg) in Reg::ARGUMENTS.into_iter().zip(args) {
             self.set(reg, arg);
         }
-        self.execute(machine, at, depth)
+        self.callbacks += 1;
+        let r0 = self.execute(machine, at, depth)?;
+        self.callbacks -= 1;
+        Ok(r0)
     }
 
     /// Goes on at `at` until the frames are down to `floor`.

@@ -113,6 +113,7 @@ impl<'a> Run<'a> {
             budget: self.budget,
             executed: self.executed,
             tail_calls: self.tail_calls,
+            callbacks: 0,
         };
         run.leave_to(machine);
         let result = run.execute(machine, 0, 0);
