@@ -70,13 +70,18 @@ const UNREADABLE: [MapType; 4] = [
 ];
 
 /// The numbers of the maps that a program's instructions name (`BPF_PSEUDO_MAP_IDX`,
-/// `BPF_PSEUDO_MAP_IDX_VALUE`).
-fn maps_named(program: &Program) -> Vec<usize> {
+/// `BPF_PSEUDO_MAP_IDX_VALUE`); all of them where one holds others.
+fn maps_used(program: &Program) -> Vec<usize> {
     let loads = program.insns.iter().filter(|insn| {
         let bytes = insn.to_bytes();
         bytes[0] == 0x18 && matches!(bytes[1] >> 4, 5 | 6)
     });
-    loads.map(|insn| insn.imm as usize).collect()
+    let named: Vec<_> = loads.map(|insn| insn.imm as usize).collect();
+    let holds = |number: &usize| program.maps[*number].map_type.holds_maps();
+    match named.iter().any(holds) {
+        true => (0..program.maps.len()).collect(),
+        false => named,
+    }
 }
 
 /// Asserts that nothing differs, that the verdict names what was not compared, and that this
@@ -92,10 +97,11 @@ fn is_equal_as_far_as_it_can_be(taped: &Taped, report: &Report) {
         let is_output = matches!(def.map_type, MapType::Ringbuf | MapType::PerfEventArray);
         let users = taped.programs.iter().zip(&report.programs);
         let mut users = users
-            .filter(|(program, _)| maps_named(program).contains(&number))
+            .filter(|(program, _)| maps_used(program).contains(&number))
             .peekable();
-        let is_idle = users.peek().is_some() && !users.any(|(_, report)| ran(report));
-        if !def.frozen && !is_output && (is_idle || UNREADABLE.contains(&def.map_type)) {
+        let is_used = users.peek().is_some();
+        let is_idle = !users.any(|(_, report)| ran(report));
+        if !def.frozen && !is_output && is_used && (is_idle || UNREADABLE.contains(&def.map_type)) {
             expected.push(("map", def.name.clone()));
         }
     }

@@ -121,27 +121,25 @@ fn lines_of_processes_that_ended_are_there() {
     if !is_there() {
         return;
     }
-    let mut object = Object::open("tests/objects/trace_printk.bpf.o").unwrap();
-    let print = object.entry_mut("print").unwrap();
-    print.set_attach_target("sched_process_exec".to_owned());
+    let object = Object::open("examples/bpf/one_liners.bpf.o").unwrap();
+    let options = LiveOptions {
+        programs: vec!["print_open".to_owned()],
+        ..LiveOptions::default()
+    };
     for round in 0..rounds() {
-        let mut live = Live::start(&object, &LiveOptions::default()).unwrap();
+        let mut live = Live::start(&object, &options).unwrap();
         let mut file = Vec::new();
         let mut command = script("for round in $(seq 60); do env true; done");
         let summary = on_a_busy_machine(|| live.run(&mut command, &mut file)).unwrap();
         assert_eq!(summary.lost(), 0, "{summary:?}");
-        // The shell, and of each round `env`, which becomes `true`.
-        assert_eq!(summary.recorded(), 1 + 2 * 60);
+        // Each of them opens its libraries.
+        assert!(summary.recorded() > 120, "{summary:?}");
         let recorded = Recorded::read(&file);
         let lines = recorded
             .outputs
             .iter()
             .filter(|out| out.0 == Source::Printk);
-        assert_eq!(
-            lines.count() as u64,
-            6 * summary.recorded(),
-            "round {round}"
-        );
+        assert_eq!(lines.count() as u64, summary.recorded(), "round {round}");
         let report = Replay::new(&object, file)
             .unwrap()
             .run(EngineKind::default());

@@ -78,9 +78,17 @@ impl Pass<'_> {
             // recording's when the maps were made.
             !is_output(def) && !def.frozen
         });
-        let reports = read.map(|(number, def)| MapReport {
-            name: def.name.clone(),
-            verdict: self.map(machine, MapId::from_index(number)),
+        let reports = read.filter_map(|(number, def)| {
+            let map = MapId::from_index(number);
+            let verdict = self.map(machine, map);
+            // Where others of its programs were not asked for, what they alone use is no part
+            // of the comparison.
+            let is_asked_for = self.users(map).next().is_some() || !self.left_out.is_empty();
+            let is_compared = !matches!(verdict, MapVerdict::NotCompared(_));
+            (is_asked_for || is_compared).then(|| MapReport {
+                name: def.name.clone(),
+                verdict,
+            })
         });
         reports.collect()
     }
