@@ -70,7 +70,13 @@ fn registers() {
             "unread covers anything",
             RegState::NOT_INIT,
             packet(3),
-            loose,
+            &[NotExact],
+        ),
+        (
+            "unread covers unread",
+            RegState::NOT_INIT,
+            RegState::NOT_INIT,
+            all,
         ),
         (
             "a number is not nothing",
