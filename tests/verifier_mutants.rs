@@ -23,14 +23,20 @@ mod corpus;
 mod findings;
 #[path = "kernel/here.rs"]
 mod here;
+#[path = "verifier_mutants/inner_maps.rs"]
+mod inner_maps;
 #[path = "verifier_mutants/judge.rs"]
 mod judge;
 #[path = "verifier_mutants/listing.rs"]
 mod listing;
+#[path = "verifier_mutants/loops.rs"]
+mod loops;
 #[path = "verifier_mutants/made_up.rs"]
 mod made_up;
 #[path = "verifier_mutants/mutate.rs"]
 mod mutate;
+#[path = "verifier_mutants/opcodes.rs"]
+mod opcodes;
 #[path = "scalars/random.rs"]
 #[allow(dead_code, reason = "another test's file: it uses more of it")]
 mod random;
@@ -50,7 +56,7 @@ use bpflab::verifier::{Options, verify};
 use findings::Findings;
 use judge::{Compared, compare, options};
 use listing::Listing;
-use mutate::{Mutant, mutate};
+use mutate::{Mutant, mutate, with_other_map};
 use random::Random;
 use score::Score;
 
@@ -125,6 +131,12 @@ impl Tally {
         );
     }
 
+    /// That all are equal.
+    fn check_all(&self, what: &str) {
+        self.check(what);
+        assert_eq!(self.equal, self.score.cases, "{what}");
+    }
+
     fn check(&self, what: &str) {
         self.tell(what);
         assert_eq!(self.score.panics, 0, "the verifier panicked");
@@ -152,7 +164,13 @@ fn judge_changed(what: &str, subjects: &[Subject]) {
     let mut made = 0;
     while made < count {
         let at = usize::try_from(random.below(subjects.len() as u64)).unwrap();
-        let (name, program) = (&subjects[at].name, &subjects[at].program);
+        let (mut name, mut program) = (subjects[at].name.clone(), &subjects[at].program);
+        let other = Some(()).filter(|()| random.chance(15));
+        let other = other.and_then(|()| with_other_map(program, &mut random).map(Arc::new));
+        if let Some(other) = &other {
+            name += " with another map,";
+            program = other;
+        }
         let Ok(maps) = LoadedMaps::create(&program.maps, program.btf.as_ref()) else {
             continue;
         };
@@ -265,6 +283,71 @@ fn programs_made_up() {
         }
     }
     tally.check("programs made up");
+}
+
+/// States in which registers hold nothing, where loops converge.
+#[test]
+fn loops_made_up() {
+    if here::judge().is_none() {
+        return;
+    }
+    let mut random = Random(number("BPFLAB_SEED", 1));
+    let mut tally = Tally::new();
+    for _ in 0..number("BPFLAB_MUTANTS", COUNT) {
+        let program = loops::program(&mut random);
+        let maps = LoadedMaps::create(&[], program.btf.as_ref()).expect("types");
+        tally.judge(program, &maps, "loops made up");
+    }
+    tally.check_all("loops made up");
+}
+
+/// Each opcode, in each place, with each of some fields: what is said of it, and which of
+/// several faults is found first, is the same.
+#[test]
+fn every_opcode_in_every_place() {
+    if here::judge().is_none() {
+        return;
+    }
+    let maps = LoadedMaps::create(&[], None).expect("no maps");
+    let mut tally = Tally::new();
+    for place in opcodes::PLACES {
+        for prog_type in opcodes::TYPES {
+            for slot in (0..=u8::MAX).flat_map(opcodes::slots) {
+                let program = opcodes::program(place, slot, prog_type);
+                tally.judge(program, &maps, &format!("{}: {slot:?}", place.name));
+            }
+        }
+    }
+    tally.check_all("every opcode in every place");
+}
+
+/// A map in a map has no name where the kernel names a map.
+#[test]
+fn what_is_said_of_maps_by_name() {
+    if here::judge().is_none() {
+        return;
+    }
+    let defs = inner_maps::maps();
+    let maps = LoadedMaps::create(&defs, None).expect("two maps");
+    for inner in [false, true] {
+        for helper in inner_maps::HELPERS {
+            let program = Arc::new(inner_maps::program(&defs, inner, helper));
+            let Compared::Judged(both) = compare(&program, &maps, &options()) else {
+                panic!("helper {helper}: no verdict of both");
+            };
+            assert_eq!(both.ours.line, both.kernel.log_last);
+            let name = if inner {
+                "map ''"
+            } else {
+                "map 'a_map_by_name'"
+            };
+            assert!(
+                both.kernel.log_last.contains(name),
+                "{}",
+                both.kernel.log_last
+            );
+        }
+    }
 }
 
 #[test]

@@ -200,7 +200,8 @@ impl Flow {
         match raw.opcode & op::MASK {
             op::CALL => Self::Next,
             op::EXIT => Self::Exit,
-            op::JA if class == class::JMP32 => Self::Goto(target(pc, raw.imm)),
+            // `0x0e` is no instruction, and the kernel reads its offset.
+            op::JA if raw.opcode == class::JMP32 | op::JA => Self::Goto(target(pc, raw.imm)),
             op::JA => Self::Goto(target(pc, i32::from(raw.off))),
             _ => Self::Branch(target(pc, i32::from(raw.off))),
         }

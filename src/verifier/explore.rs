@@ -12,12 +12,12 @@ use super::missing::Feature;
 use super::reg::{Kind, MapRef, RegState};
 use super::reject::{Checked, Reject, reject};
 use super::state::{Frame, LinkedSet, NO_PC, State, Step};
-use super::structure;
-use crate::isa::{CallTarget, Insn, Pseudo, Reg};
-use crate::spec::ProgFlags;
+use super::structure::{self, Asks};
+use crate::isa::{CallTarget, DecodeError, Insn, Pseudo, Reg};
 use crate::spec::helpers::TypeFlags;
 use crate::spec::limits::{MAX_INSNS, MAX_JUMP_SEQUENCE};
-use crate::util::{Errno, MapId, Pc};
+use crate::spec::{MapType, ProgFlags};
+use crate::util::{Errno, MapId, Pc, TypeId};
 
 /// Where a path goes after an instruction.
 enum Next {
@@ -167,10 +167,10 @@ impl Verifier<'_> {
             } => self.check_movsx(width, from, dst, src)?,
             Insn::Neg { width, dst } => self.check_neg(width, dst)?,
             Insn::Endian { op, size, dst } => self.check_endian(op, size, dst)?,
-            Insn::AddrSpaceCast { .. } => reject!(
-                EINVAL,
-                "addr_space_cast insn can only be used in a program that has an associated arena"
-            ),
+            Insn::AddrSpaceCast { .. } => {
+                self.check_arena()?;
+                reject!(EFAULT, "bug: an address cast was explored")
+            }
             Insn::LoadImm64 { dst, value } => {
                 self.check_write(dst)?;
                 *self.reg_mut(dst) = RegState::constant(value);
@@ -276,12 +276,40 @@ impl Verifier<'_> {
         let Some(Err(error)) = self.code().get(pc) else {
             return Reject::new(Errno::EFAULT, format!("invalid insn idx {pc}"));
         };
-        if let Some(reg) = structure::read_before(&error)
-            && let Err(reject) = self.check_read(reg)
-        {
-            return reject;
+        match self.check_before_slot(&error) {
+            Ok(()) => structure::reserved(&error),
+            Err(reject) => reject,
         }
-        structure::reserved(&error)
+    }
+
+    /// What the kernel checks before it comes to the fault of a slot.
+    fn check_before_slot(&mut self, error: &DecodeError) -> Checked {
+        match structure::asks_first(error) {
+            Some(Asks::LegacyLoads) => self.check_legacy_loads()?,
+            Some(Asks::PacketContext) => self.check_packet_context()?,
+            Some(Asks::Arena) => self.check_arena()?,
+            None => {}
+        }
+        match structure::read_before(error)? {
+            Some(reg) => self.check_read(reg),
+            None => Ok(()),
+        }
+    }
+
+    /// A cast between address spaces wants an arena.
+    fn check_arena(&self) -> Checked {
+        if self
+            .program
+            .maps
+            .iter()
+            .any(|map| map.map_type == MapType::Arena)
+        {
+            return Ok(());
+        }
+        reject!(
+            EINVAL,
+            "addr_space_cast insn can only be used in a program that has an associated arena"
+        )
     }
 
     fn check_call(&mut self, call: CallTarget, next: Pc) -> Checked<Pc> {
@@ -290,6 +318,15 @@ impl Verifier<'_> {
             CallTarget::Subprogram { rel } => {
                 let target = i64::from(self.pc.0) + 1 + i64::from(rel);
                 self.check_subprogram_call(Pc(u32::try_from(target).unwrap_or(u32::MAX)), next)
+            }
+            // A weak function that is missing. If this call is alive after all, the
+            // kernel says so when it rewrites the program.
+            CallTarget::Kfunc { id: TypeId(0), .. } if self.held_lock().is_none() => Ok(next),
+            CallTarget::Kfunc { id: TypeId(0), .. } => {
+                reject!(
+                    EINVAL,
+                    "function calls are not allowed while holding a lock"
+                )
             }
             CallTarget::Kfunc { .. } => reject!(EFAULT, "bug: a kfunc call was explored"),
         }

@@ -2,7 +2,7 @@
 
 use super::reg::{MapRef, RegState};
 use crate::btf::{FieldKind, SpecialField, SpecialFields};
-use crate::program::{MapDef, Program};
+use crate::program::{MapDef, Program, kernel_name};
 
 /// The maps of a program with their fields.
 pub(crate) struct Maps<'p> {
@@ -31,6 +31,12 @@ impl<'p> Maps<'p> {
         } else {
             Some(def)
         }
+    }
+
+    /// Its name as the kernel prints it: what stands for the maps in a map has none.
+    pub(crate) fn name(&self, map: MapRef) -> String {
+        let def = self.def(map).filter(|_| !map.inner);
+        def.map_or_else(String::new, |def| kernel_name(&def.name))
     }
 
     /// The fields of its value.

@@ -16,6 +16,10 @@ use super::score::{Difference, Ours};
 /// tracepoint program do.
 const NEGATIVE: &str = "invalid bpf_context access off=-";
 
+/// How a reject begins whose instruction the kernel counts after it has rewritten the
+/// program (`docs/verifier-differences.md`).
+const NO_PROGRAM: &str = "verifier bug: No program to jit at insn ";
+
 /// What came of a comparison.
 pub enum Compared {
     /// The kernel gives no verdict, for want of rights, memory, or a feature.
@@ -106,6 +110,13 @@ pub fn compare(program: &Arc<Program>, maps: &LoadedMaps, options: &Options) -> 
         return Compared::NoVerdict;
     };
     let verdict = &loaded.verdict;
+    let mut ours = ours;
+    if [&ours.line, &verdict.message]
+        .iter()
+        .all(|line| line.starts_with(NO_PROGRAM))
+    {
+        ours.line.clone_from(&verdict.message);
+    }
     let kernel = KernelSays {
         verdict: verdict.decision.word().into(),
         errno: verdict.errno.map_or(0, |errno| i32::from(errno.0)),

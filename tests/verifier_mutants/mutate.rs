@@ -3,7 +3,7 @@
 
 use bpflab::isa::RawInsn;
 use bpflab::program::Program;
-use bpflab::spec::{ProgFlags, ProgType};
+use bpflab::spec::{MapFlags, ProgFlags, ProgType};
 
 use super::listing::{Item, Listing};
 use super::random::Random;
@@ -42,6 +42,9 @@ const CHANGES: &[(&str, u64, Change)] = &[
     ("another map", 1, change_map),
     ("program type", 1, change_type),
     ("flags", 2, change_flags),
+    ("any field", 6, change_any_field),
+    ("atomic operation", 3, change_atomic),
+    ("size of an access", 4, change_size),
 ];
 
 /// Changes a program up to `most` times; tells which changes were made.
@@ -582,4 +585,92 @@ fn change_flags(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
         ProgFlags::TEST_STATE_FREQ,
     ]);
     Some(())
+}
+
+/// Any field, also one that the instruction doesn't have.
+fn change_any_field(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
+    let at = find(mutant, random, |item| {
+        item.to.is_none() && item.second.is_none()
+    })?;
+    let insn = &mut mutant.listing.items[at].insn;
+    let nibble = u8::try_from(random.below(16)).unwrap();
+    let (mut opcode, mut dst, mut src) = (insn.opcode, insn.dst(), insn.src());
+    let (mut off, mut imm) = (insn.off, insn.imm);
+    match random.below(5) {
+        0 => opcode ^= 1 << random.below(8),
+        1 => dst = nibble,
+        2 => src = nibble,
+        3 => off = random.pick(&[0, 1, -1, 8, 16, 32, i16::MIN, i16::MAX]),
+        _ => imm = random.imm(),
+    }
+    // What leads somewhere else, or takes a second slot, is another change.
+    let leads = matches!(opcode & 7, 5 | 6) && !matches!(opcode & 0xf0, 0x80 | 0x90);
+    if leads || opcode == 0x18 || opcode == 0x85 && src != 0 {
+        return None;
+    }
+    *insn = RawInsn::new(opcode, dst, src, off, imm);
+    Some(())
+}
+
+/// An access becomes an atomic operation: any there is, of any size.
+fn change_atomic(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
+    const OPERATIONS: [i32; 14] = [
+        0, 1, 0x40, 0x41, 0x50, 0x51, 0xa0, 0xa1, 0xe0, 0xe1, 0xf0, 0xf1, 0x100, 0x110,
+    ];
+    let at = find(mutant, random, |item| matches!(item.insn.opcode & 7, 1 | 3))?;
+    let src = held(mutant, random, at);
+    let insn = &mut mutant.listing.items[at].insn;
+    let base = if insn.opcode & 7 == 1 {
+        insn.src()
+    } else {
+        insn.dst()
+    };
+    let opcode = 0xc3 | random.pick(&[0x00, 0x18, 0x18, 0x08, 0x10]);
+    let imm = random.pick(&OPERATIONS);
+    let (dst, src) = if imm == 0x100 {
+        (src, base)
+    } else {
+        (base, src)
+    };
+    *insn = RawInsn::new(opcode, dst, src, insn.off, imm);
+    Some(())
+}
+
+/// Another size or sign, and an offset at which the access just fits, or just doesn't.
+fn change_size(mutant: &mut Mutant<'_>, random: &mut Random) -> Option<()> {
+    let at = find(mutant, random, |item| {
+        is_access(item) && item.insn.opcode & 0xe0 != 0xc0
+    })?;
+    let insn = &mut mutant.listing.items[at].insn;
+    insn.opcode = insn.opcode & !0x18 | random.pick(&[0, 8, 0x10, 0x18]);
+    if insn.opcode & 7 == 1 && random.chance(30) {
+        insn.opcode ^= 0x60 ^ 0x80;
+    }
+    let by = random.pick(&[0, 0, -7, -4, -3, -1, 1, 2, 4, 7]);
+    insn.off = insn.off.checked_add(by)?;
+    Some(())
+}
+
+/// The program with another attribute of one of its maps: sizes, entries, who may read
+/// and write. `None` for one without maps, or with one that holds something.
+pub fn with_other_map(program: &Program, random: &mut Random) -> Option<Program> {
+    let mut maps = program.maps.to_vec();
+    let at = index(random, maps.len())?;
+    let map = &mut maps[at];
+    if !map.initial.is_empty() || map.inner.is_some() {
+        return None;
+    }
+    let other = |random: &mut Random, old: u32| {
+        let by = random.pick(&[-8, -4, -1, 1, 4, 8]);
+        old.checked_add_signed(by).filter(|new| *new > 0)
+    };
+    match random.below(4) {
+        0 => map.value_size = other(random, map.value_size)?,
+        1 => map.key_size = other(random, map.key_size)?,
+        2 => map.max_entries = random.pick(&[1, 2, 3, 8]),
+        _ => map.flags ^= random.pick(&[MapFlags::RDONLY_PROG, MapFlags::WRONLY_PROG]),
+    }
+    let mut program = program.clone();
+    program.maps = maps.into();
+    Some(program)
 }

@@ -6,9 +6,10 @@
 //! calls that it compiles to jumps, which is limited. (`opt_remove_dead_code`,
 //! `do_misc_fixups`, `jit_subprogs`.)
 
-use crate::isa::{Insn, Pseudo};
+use crate::isa::{CallTarget, Insn, Pseudo};
+use crate::util::{Errno, Pc, TypeId};
 use crate::verifier::env::Verifier;
-use crate::verifier::reject::{Checked, reject};
+use crate::verifier::reject::{Checked, Reject, reject};
 
 /// The most tail calls with a constant index (`bpf_jit_add_poke_descriptor`,
 /// `kernel/bpf/core.c`).
@@ -17,10 +18,37 @@ const MAX_DIRECT_TAIL_CALLS: usize = 1024;
 impl Verifier<'_> {
     /// Whether the program can be rewritten.
     pub(crate) fn check_rewrite(&self) -> Checked {
+        self.check_missing_functions()?;
         if self.facts.direct_tail_calls() > MAX_DIRECT_TAIL_CALLS {
             reject!(ENOSPC, "adding tail call poke descriptor failed");
         }
         self.check_addresses_of_functions()
+    }
+
+    /// Whether a call of a kernel function that is missing is alive
+    /// (`fixup_kfunc_call`).
+    fn check_missing_functions(&self) -> Checked {
+        let missing = |insn| {
+            let Insn::Call(CallTarget::Kfunc { id, .. }) = insn else {
+                return false;
+            };
+            id == TypeId(0)
+        };
+        let mut alive = self.walked().filter(|(_, insn)| missing(*insn));
+        match alive.next() {
+            None => Ok(()),
+            Some((pc, _)) => {
+                let text = "invalid kernel function call not eliminated in verifier pass";
+                Err(Reject::new(Errno::EINVAL, text).at(pc))
+            }
+        }
+    }
+
+    /// The instructions that a path walks.
+    fn walked(&self) -> impl Iterator<Item = (Pc, Insn)> + '_ {
+        let insns = self.code().iter();
+        let valid = insns.filter_map(|(pc, insn)| Some((pc, insn.ok()?)));
+        valid.filter(|(pc, _)| self.facts.is_seen(*pc))
     }
 
     /// Whether each address of a function still names one when dead code is gone.
@@ -31,12 +59,7 @@ impl Verifier<'_> {
         let (Some(_), Some(last)) = (alive.next(), alive.next_back()) else {
             return Ok(());
         };
-        let walked = || {
-            let insns = self.code().iter();
-            let valid = insns.filter_map(|(pc, insn)| Some((pc, insn.ok()?)));
-            valid.filter(|(pc, _)| self.facts.is_seen(*pc))
-        };
-        let mut targets = walked().filter_map(|(pc, insn)| match insn {
+        let mut targets = self.walked().filter_map(|(pc, insn)| match insn {
             Insn::LoadPseudo {
                 source: Pseudo::Func { rel },
                 ..
@@ -44,7 +67,7 @@ impl Verifier<'_> {
             _ => None,
         });
         if targets.any(|target| target > i64::from(last.0)) {
-            let slots: u32 = walked().map(|(_, insn)| insn.slots()).sum();
+            let slots: u32 = self.walked().map(|(_, insn)| insn.slots()).sum();
             // The kernel counts what it has put in for helpers and fields, too.
             reject!(
                 EFAULT,

@@ -5,11 +5,11 @@ use std::fmt;
 
 use super::name::type_name;
 use super::number::{Signed, Unsigned, ranges};
-use crate::program::{Program, kernel_name};
+use crate::program::Program;
 use crate::spec::helpers::TypeFlags;
 use crate::verifier::env::Touched;
 use crate::verifier::maps::Maps;
-use crate::verifier::reg::{ADD_CONST, Kind, MapRef, RegState};
+use crate::verifier::reg::{ADD_CONST, Kind, RegState};
 use crate::verifier::stack::{SLOT, Slot, SlotKind};
 use crate::verifier::state::{Entry, Frame, State};
 
@@ -157,12 +157,10 @@ impl RegText<'_> {
         if reg.flags.contains(borrowed) {
             write!(f, "{}non_own_ref", next())?;
         }
-        if let Some(MapRef { id, inner }) = reg.map()
-            && let Some(map) = self.maps.def(MapRef { id, inner })
+        if let Some(named) = reg.map()
+            && let Some(map) = self.maps.def(named)
         {
-            // What stands for the maps in a map has no name.
-            let name = if inner { "" } else { &map.name };
-            let name = kernel_name(name);
+            let name = self.maps.name(named);
             if !name.is_empty() {
                 write!(f, "{}map={name}", next())?;
             }
@@ -204,7 +202,7 @@ mod tests {
     use crate::program::MapDef;
     use crate::spec::{MapType, ProgType};
     use crate::util::{MapId, Pc};
-    use crate::verifier::reg::ADD_CONST64;
+    use crate::verifier::reg::{ADD_CONST64, MapRef};
     use crate::verifier::scalar::Scalar;
     use crate::verifier::state::{Entry, Held, Reference};
     use crate::verifier::tnum::Tnum;

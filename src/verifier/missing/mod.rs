@@ -93,6 +93,8 @@ impl Feature {
             map.is_some_and(|map| map.map_type == MapType::Arena)
         };
         match *insn {
+            // What stands for a weak function that is missing needs nothing.
+            Insn::Call(CallTarget::Kfunc { id: TypeId(0), .. }) => None,
             Insn::Call(CallTarget::Kfunc { .. }) => Some(Self::Kfunc),
             Insn::AddrSpaceCast { .. } => {
                 let has_arena = (0..program.maps.len()).any(is_arena);

@@ -32,7 +32,8 @@ fn check_opcode(slot: RawInsn, insn: Result<Insn, (Field, Problem)>) -> Checked 
         reject!(EINVAL, "BPF_LDX uses reserved fields");
     }
     match insn {
-        Err((Field::Opcode, _)) | Ok(Insn::CallReg { .. }) => {
+        Err((Field::Opcode, _)) => reject!(EINVAL, "unknown opcode {:02x}", slot.opcode),
+        _ if raw::is_call_of_register(slot) => {
             reject!(EINVAL, "unknown opcode {:02x}", slot.opcode)
         }
         _ => Ok(()),
@@ -102,7 +103,11 @@ fn check_place(map: &MapDef, off: u32) -> Checked {
 
 /// A variable or a function of the kernel, as far as its BTF is here.
 fn check_kernel_symbol(program: &Program, id: TypeId, btf_fd: i32) -> Checked {
-    let Some(btf) = program.kernel_btf.as_ref().filter(|_| btf_fd == 0) else {
+    // No module's types are open under a number that stands in the instructions.
+    if btf_fd != 0 {
+        reject!(EINVAL, "invalid module BTF object FD specified.");
+    }
+    let Some(btf) = &program.kernel_btf else {
         return Ok(());
     };
     let number = id.0.cast_signed();

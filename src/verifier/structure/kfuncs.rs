@@ -8,8 +8,11 @@ use super::license::is_gpl_compatible;
 use crate::btf::Kind;
 use crate::program::Program;
 use crate::spec::limits::MAX_KFUNCS;
-use crate::util::TypeId;
-use crate::verifier::reject::{Checked, reject};
+use crate::util::{Errno, TypeId};
+use crate::verifier::reject::{Checked, Reject, reject, unmodelled};
+
+/// What the kernel says last where the types of a function's module can't be had.
+const NOT_FOUND: &str = "failed to find BTF for kernel function";
 
 /// The functions called so far.
 pub(super) struct Kfuncs<'a> {
@@ -40,14 +43,21 @@ impl<'a> Kfuncs<'a> {
         if self.known.len() >= MAX_KFUNCS {
             reject!(E2BIG, "too many different kernel function calls");
         }
-        if let Some(btf) = self.program.kernel_btf.as_ref().filter(|_| fd_index == 0)
+        if fd_index < 0 {
+            let text = "negative offset disallowed for kernel module function call";
+            return Err(Reject::new(Errno::EINVAL, text).and(NOT_FOUND));
+        }
+        if fd_index > 0 && self.program.maps.is_empty() {
+            let text = "kfunc offset > 0 without fd_array is invalid";
+            return Err(Reject::new(Errno::EPROTO, text).and(NOT_FOUND));
+        }
+        if fd_index > 0 {
+            unmodelled!(Kfunc);
+        }
+        if let Some(btf) = &self.program.kernel_btf
             && btf.get(id).is_none_or(|ty| ty.kind() != Kind::Func)
         {
-            reject!(
-                EINVAL,
-                "kernel btf_id {} is not a function",
-                id.0.cast_signed()
-            );
+            reject!(EINVAL, "kernel btf_id {id} is not a function");
         }
         self.known.push((id, fd_index));
         Ok(())

@@ -42,6 +42,9 @@ impl<'a> UsedMaps<'a> {
 
     /// One more is named.
     pub(super) fn add(&mut self, id: MapId) -> Checked<&'a MapDef> {
+        if self.program.maps.is_empty() {
+            reject!(EPROTO, "fd_idx without fd_array is invalid");
+        }
         let Some(map) = self.program.map(id) else {
             reject!(EBADF, "fd {id} is not pointing to valid bpf_map");
         };

@@ -40,7 +40,7 @@ mod usage;
 pub(crate) use functions::SubprogramInfo;
 pub(crate) use license::is_gpl_compatible;
 pub(crate) use model::{InsnInfo, Structure};
-pub(crate) use reserved::{constant_operand, read_before, reserved};
+pub(crate) use reserved::{Asks, asks_first, constant_operand, read_before, reserved};
 pub(crate) use stack_depth::check_max_stack_depth;
 pub(crate) use usage::Usage;
 

@@ -88,6 +88,12 @@ pub(super) fn is_imm64(raw: RawInsn) -> bool {
     raw.opcode == LD_IMM64
 }
 
+/// Whether it calls the function whose address is in a register: no such instruction
+/// to the kernel.
+pub(super) fn is_call_of_register(raw: RawInsn) -> bool {
+    raw.opcode == CALL | SRC_X
+}
+
 /// Whether it is an `ABS` or `IND` load.
 pub(super) fn is_packet_load(raw: RawInsn) -> bool {
     LD_PACKET.contains(&(raw.opcode & CLASS_AND_MODE))

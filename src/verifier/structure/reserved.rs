@@ -53,7 +53,10 @@ fn name(family: Family) -> &'static str {
 /// The register that the kernel wants to be readable before it comes to this fault:
 /// the first operand of a comparison; the source of what writes to a register that
 /// does not exist.
-pub(crate) fn read_before(error: &DecodeError) -> Option<Reg> {
+///
+/// # Errors
+/// The kernel's, if there is no such register.
+pub(crate) fn read_before(error: &DecodeError) -> Checked<Option<Reg>> {
     let raw = error.raw;
     let number = match (raw::family(raw), error.field) {
         (Family::Branch, _) => raw.dst(),
@@ -61,9 +64,37 @@ pub(crate) fn read_before(error: &DecodeError) -> Option<Reg> {
             Family::Alu | Family::Mov | Family::Load | Family::StoreReg | Family::Atomic,
             Field::Dst,
         ) if error.problem == Problem::NoSuchRegister && raw::reads_source(raw) => raw.src(),
-        _ => return None,
+        _ => return Ok(None),
     };
-    Reg::from_number(number)
+    match Reg::from_number(number) {
+        Some(reg) => Ok(Some(reg)),
+        None => reject!(EINVAL, "R{number} is invalid"),
+    }
+}
+
+/// Whether the fault is a register that a packet load or an address cast names: the
+/// kernel first checks whether the program may have such an instruction at all.
+pub(crate) fn asks_first(error: &DecodeError) -> Option<Asks> {
+    let raw = error.raw;
+    if error.problem != Problem::NoSuchRegister {
+        return raw::is_packet_load(raw).then_some(Asks::LegacyLoads);
+    }
+    match raw::family(raw) {
+        Family::Packet => Some(Asks::PacketContext),
+        Family::Mov if raw::is_address_cast(raw) => Some(Asks::Arena),
+        _ => None,
+    }
+}
+
+/// What the kernel checks before it comes to the fault of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Whether programs of this type may load packet bytes.
+    LegacyLoads,
+    /// That, and all that concerns the context in r6.
+    PacketContext,
+    /// Whether the program has an arena.
+    Arena,
 }
 
 /// Refuses a constant that divides by zero or shifts by the whole width. The kernel
@@ -152,12 +183,14 @@ mod tests {
     fn an_operand_may_come_before_the_fault() {
         let first = |opcode, dst, src, imm| {
             let raw = RawInsn::new(opcode, dst, src, 0, imm);
-            read_before(&decode(&[raw], Pc(0)).unwrap_err())
+            let checked = read_before(&decode(&[raw], Pc(0)).unwrap_err());
+            checked.map_err(|reject| reject.message().to_owned())
         };
-        assert_eq!(first(0x1d, 3, 4, 1), Some(Reg::R3));
-        assert_eq!(first(0x0f, 12, 4, 0), Some(Reg::R4));
-        assert_eq!(first(0x07, 12, 0, 0), None);
-        assert_eq!(first(0x0f, 3, 4, 1), None);
+        assert_eq!(first(0x1d, 3, 4, 1), Ok(Some(Reg::R3)));
+        assert_eq!(first(0x1d, 12, 4, 1), Err("R12 is invalid".to_owned()));
+        assert_eq!(first(0x0f, 12, 4, 0), Ok(Some(Reg::R4)));
+        assert_eq!(first(0x07, 12, 0, 0), Ok(None));
+        assert_eq!(first(0x0f, 3, 4, 1), Ok(None));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use super::under_way::Call;
 use crate::btf::FieldKind;
 use crate::isa::Reg;
 use crate::spec::helpers::id;
-use crate::spec::limits::OBJECT_NAME_LEN;
 use crate::util::HelperId;
 use crate::verifier::env::Verifier;
 use crate::verifier::reg::{Kind, MapRef, RegState};
@@ -80,12 +79,7 @@ impl Verifier<'_> {
                 reg.number()
             );
         };
-        let Some(def) = self.map(map) else {
-            reject!(EFAULT, "R{} points to no map", reg.number());
-        };
-        // The kernel keeps fifteen bytes of a name, and none of an inner map's.
-        let kept = if map.inner { 0 } else { OBJECT_NAME_LEN - 1 };
-        let map_name: String = def.name.chars().take(kept).collect();
+        let map_name = self.maps.name(map);
         if !self.maps.is_typed(map) {
             reject!(
                 EINVAL,
