@@ -137,3 +137,14 @@ fn keys_differ() {
     keys.dedup();
     assert_eq!(keys.len(), Feature::ALL.len());
 }
+
+#[test]
+fn the_page_of_differences_has_every_feature() {
+    let page = include_str!("../../../docs/verifier-differences.md");
+    for feature in Feature::ALL {
+        assert!(
+            page.contains(&format!("`{}`", feature.key())),
+            "{feature:?}"
+        );
+    }
+}
