@@ -130,7 +130,7 @@ fn lines_of_processes_that_ended_are_there() {
         let mut live = Live::start(&object, &options).unwrap();
         let mut file = Vec::new();
         let mut command = script("for round in $(seq 60); do env true; done");
-        let summary = on_a_busy_machine(|| live.run(&mut command, &mut file)).unwrap();
+        let summary = on_a_busy_machine(|| live.run(&mut command, &mut file).unwrap());
         assert_eq!(summary.lost(), 0, "{summary:?}");
         // Each of them opens its libraries.
         assert!(summary.recorded() > 120, "{summary:?}");
