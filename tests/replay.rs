@@ -76,7 +76,9 @@ fn maps_used(program: &Program) -> Vec<usize> {
         let bytes = insn.to_bytes();
         bytes[0] == 0x18 && matches!(bytes[1] >> 4, 5 | 6)
     });
-    let named: Vec<_> = loads.map(|insn| insn.imm.cast_unsigned() as usize).collect();
+    let named: Vec<_> = loads
+        .map(|insn| insn.imm.cast_unsigned() as usize)
+        .collect();
     let holds = |number: &usize| program.maps[*number].map_type.holds_maps();
     match named.iter().any(holds) {
         true => (0..program.maps.len()).collect(),
