@@ -31,11 +31,13 @@ impl Emitter<'_> {
         self.way_out(&KEPT);
 
         // The main program keeps nothing: this does. If it leaves its frame to another
-        // one, that may change anything.
+        // one, that may change anything; and a run that stops in a function does not pass
+        // the code that gives back what the function kept.
         let changed = self.changed.clone();
-        let kept: &[Host] = match self.lowered.ops_of(main).contains(&Op::TailCall) {
-            true => &KEPT,
-            false => &changed,
+        let is_alone = self.lowered.functions().len() == 1;
+        let kept: &[Host] = match is_alone && !self.lowered.ops_of(main).contains(&Op::TailCall) {
+            true => &changed,
+            false => &KEPT,
         };
         asm!(self ; =>ways.main);
         self.way_in(kept);
