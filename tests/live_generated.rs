@@ -57,11 +57,11 @@ fn programs_made_up_do_the_same_in_the_kernel() {
         "{summary}"
     );
     for engine in &tally.engines {
-        let equal = engine
-            .verdicts
-            .get(&Word::Equal)
-            .copied()
-            .unwrap_or_default();
-        assert_eq!(equal, tally.recorded, "{summary}");
+        let count = |word| engine.verdicts.get(&word).copied().unwrap_or_default();
+        // Some use maps that nobody can read, or maps that only programs use which they never
+        // jumped to.
+        let (equal, partly) = (count(Word::Equal), count(Word::PartlyCompared));
+        assert_eq!(equal + partly, tally.recorded, "{summary}");
+        assert!(equal * 4 > tally.recorded, "{summary}");
     }
 }

@@ -154,9 +154,11 @@ fn compare_batch(
         for (member, programs) in &recorded.members {
             let (own, rest) = reports.split_at(programs.len().min(reports.len()));
             reports = rest;
-            // That of the program itself, unless one that it jumps to has a worse one.
+            // That of the program itself, unless one that it jumped to has a worse one. Those
+            // that it never jumped to are no part of what ran.
+            let ran = |word: &Word| *word != Word::NothingCompared;
             let worst = own.iter().rev();
-            let worst = worst.max_by_key(|program| program.verdict.word());
+            let worst = worst.max_by_key(|program| Some(program.verdict.word()).filter(ran));
             let (Some(program), Some(member)) = (worst, batch.members.get(*member)) else {
                 continue;
             };
