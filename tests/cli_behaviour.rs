@@ -237,7 +237,7 @@ fn the_plugin_runs_on_the_fast_engines_what_the_verifier_accepts() {
     assert_eq!((stdout(&output), output.status.code()), ("", Some(3)));
     let told = stderr(&output);
     assert!(
-        told.contains("skipped on engine interp: the program is rejected"),
+        told.contains("can't run on engine interp: the verifier rejects the program"),
         "{told}"
     );
     assert!(
@@ -284,6 +284,36 @@ fn unverified_programs_run_only_if_asked_for() {
         "{}",
         stdout(&output)
     );
+}
+
+/// A case that the verifier rejects runs only where that is asked for, and then its row and
+/// the sum say which engine ran it and why.
+#[test]
+fn rejected_cases_run_only_where_it_is_asked_for() {
+    let cases = |more: &[&str]| {
+        let arguments = ["run", "--cases", "tests/cli/rejected.jsonl", "--json"];
+        let output = run(arguments.iter().chain(more), "");
+        let rows = stdout(&output).lines();
+        let rows: Vec<serde_json::Value> =
+            rows.map(|row| serde_json::from_str(row).expect("JSON")).collect();
+        (output.status.code(), rows)
+    };
+    for engine in ["checked", "interp", "jit"] {
+        let (code, rows) = cases(&["--engine", engine]);
+        assert_eq!(code, Some(1));
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((&row["ok"], &row["engine"]), (&false.into(), &().into()));
+        let error = row["error"].as_str().expect("a reason");
+        assert!(error.contains("is rejected: R2 !read_ok; --unverified"), "{error}");
+
+        let (code, rows) = cases(&["--engine", engine, "--unverified"]);
+        assert_eq!(code, Some(0));
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((&row["ok"], &row["engine"]), (&true.into(), &"checked".into()));
+        let why = row.get("engine_why").and_then(|why| why.as_str());
+        let rejected = "the verifier rejects the program: R2 !read_ok";
+        assert_eq!(why, (engine != "checked").then_some(rejected), "{engine}");
+    }
 }
 
 #[test]

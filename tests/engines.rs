@@ -9,14 +9,15 @@ use std::sync::Arc;
 use bpflab::Vm;
 use bpflab::btf::{Builder, Encoding, FuncInfo, Linkage};
 use bpflab::compare::{Engine, Ours, Subject};
-use bpflab::harness::EngineKind;
+use bpflab::harness::{EngineKind, Fallback, RanOn};
+use bpflab::interp::{Step, Watch};
 use bpflab::isa::assemble_with;
 use bpflab::lower::Passes;
 use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgFlags, ProgType};
 use bpflab::util::Pc;
-use bpflab::vm::World;
 use bpflab::vm::events::Event;
+use bpflab::vm::{Injection, World};
 
 /// The engines that are held against the checked interpreter: machine code where this
 /// build makes it for the host.
@@ -85,7 +86,14 @@ fn outcome(
     let packet: Vec<u8> = (1..=64).collect();
     let outcome = vm.run_handle(handles[0], &Event::packet(packet));
     let mut text = match outcome {
-        Ok(outcome) => format!("{outcome:?}\n"),
+        Ok(mut outcome) => {
+            for run in &mut outcome.runs {
+                assert_eq!(run.ran_on.fallback.is_none(), run.ran_on.engine == engine);
+                // The one thing in which engines differ.
+                run.ran_on = RanOn::chosen(EngineKind::Checked);
+            }
+            format!("{outcome:?}\n")
+        }
         Err(error) => format!("{error}\n"),
     };
     for (_, map) in vm.machine().maps() {
@@ -121,7 +129,10 @@ fn is_fast(programs: &[Arc<Program>]) {
         .unwrap();
     let verdict = vm.verdict("p0").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
-    assert_eq!(vm.engine_of_handle(handles[0]), EngineKind::default());
+    assert_eq!(
+        vm.engine_of_handle(handles[0]),
+        RanOn::chosen(EngineKind::default())
+    );
 }
 
 /// A loop, a function with a frame of its own, a callback, a look-up: something of
@@ -441,4 +452,115 @@ fn a_long_run_takes_no_stack() {
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let outcome = small.spawn(run).unwrap().join().unwrap();
     assert!(outcome.contains("r0: 77, insns: "), "{outcome}");
+}
+
+/// What a machine with these programs says of a run of the first.
+fn ran_on(
+    vm: &mut Vm,
+    programs: &[Arc<Program>],
+    engine: EngineKind,
+    change: fn(&mut Vm),
+) -> RanOn {
+    vm.set_engine(engine);
+    let maps = programs[0].maps.clone();
+    let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
+    if let [array] = &maps[..] {
+        let array = vm.map(&array.name).unwrap();
+        array.set_program(1, handles[1]).unwrap();
+    }
+    change(vm);
+    let event = Event::packet(vec![0; 64]);
+    let begins = vm.engine_of_run(handles[0], &event).unwrap();
+    let repeated = vm.run_repeatedly(handles[0], &event, 2).unwrap();
+    let outcome = vm.run_handle(handles[0], &event).unwrap();
+    let ran_on = outcome.runs[0].ran_on;
+    // Where it begins is where it ends, unless a tail call leads elsewhere.
+    if ran_on.fallback != Some(Fallback::TailCall) {
+        assert_eq!(begins, ran_on);
+    }
+    assert_eq!(repeated.ran_on, ran_on);
+    assert_eq!(repeated.outcome.runs[0].ran_on, ran_on);
+    let fallbacks: Vec<_> = outcome.fallbacks().map(|run| run.ran_on).collect();
+    assert_eq!(fallbacks.len(), usize::from(ran_on.fallback.is_some()));
+    ran_on
+}
+
+#[test]
+fn a_run_names_its_engine_and_the_reason() {
+    const JUMP: &str = "r3 = 1\nr2 = map[idx:0]\ncall bpf_tail_call\nr0 = 5\nexit";
+    const CPU: &str = "call bpf_get_smp_processor_id\nexit";
+    /// Programs, a change of the machine, and why the first does not run fast.
+    type Case = (&'static [&'static str], fn(&mut Vm), Option<Fallback>);
+    const NOTHING: fn(&mut Vm) = |_| {};
+    let cases: &[Case] = &[
+        (&["r0 = 1\nexit"], NOTHING, None),
+        (&["r0 = r2\nexit"], NOTHING, Some(Fallback::Rejected)),
+        (
+            &[CPU],
+            |vm| {
+                vm.mock_helper("bpf_get_smp_processor_id", |_| Ok(3))
+                    .unwrap();
+            },
+            Some(Fallback::Mocked),
+        ),
+        (
+            &[CPU],
+            |vm| {
+                vm.inject(Injection::call("bpf_map_update_elem")).unwrap();
+            },
+            Some(Fallback::Injected),
+        ),
+        (&[JUMP, "r0 = 1\nexit"], NOTHING, None),
+        (&[JUMP, "r0 = r2\nexit"], NOTHING, Some(Fallback::TailCall)),
+    ];
+    let has_code = EngineKind::default() == EngineKind::Jit;
+    for (texts, change, why) in cases {
+        let maps = match texts.len() {
+            1 => vec![],
+            _ => vec![jumps()],
+        };
+        let programs = programs(ProgType::Xdp, &maps, texts);
+        for engine in [EngineKind::Checked, EngineKind::Interp, EngineKind::Jit] {
+            let mut vm = Vm::with_world(World::default());
+            let found = ran_on(&mut vm, &programs, engine, *change);
+            let expected = match (engine, why) {
+                (EngineKind::Checked, _) => RanOn::chosen(engine),
+                (_, Some(why)) => RanOn::checked(*why),
+                (EngineKind::Jit, None) if !has_code => RanOn {
+                    engine: EngineKind::Interp,
+                    fallback: Some(Fallback::NoCode),
+                },
+                (_, None) => RanOn::chosen(engine),
+            };
+            assert_eq!(found, expected, "{texts:?} on {engine}");
+        }
+    }
+}
+
+/// A context of fewer bytes than the program may read, and eyes on the run.
+#[test]
+fn a_smaller_context_and_a_watched_run_are_named() {
+    struct Eyes;
+    impl Watch for Eyes {
+        fn before(&mut self, _: &Step<'_>) {}
+    }
+    let text = "
+        r0 = 0
+        r2 = *(u64 *)(r1 + 0)
+        if r2 == 0 goto end
+        r0 = *(u64 *)(r1 + 112)
+        end: exit";
+    let programs = programs(ProgType::Kprobe, &[], &[text]);
+    for engine in FAST {
+        let mut vm = Vm::with_world(World::default());
+        vm.set_engine(engine);
+        let handle = vm.load_programs(&[], programs.clone()).unwrap()[0];
+        let event = |len| Event::bytes(vec![0; len]);
+        let small = vm.run_handle(handle, &event(16)).unwrap().runs[0].ran_on;
+        assert_eq!(small, RanOn::checked(Fallback::Context));
+        let whole = vm.run_handle(handle, &event(168)).unwrap().runs[0].ran_on;
+        assert_eq!(whole, vm.engine_of_handle(handle));
+        let watched = vm.run_watched(handle, &event(168), &mut Eyes).unwrap();
+        assert_eq!(watched.runs[0].ran_on, RanOn::checked(Fallback::Watched));
+    }
 }

@@ -51,7 +51,7 @@ fn programs_run_alike() {
     let tally = hold("programs", 600, Options::default(), |tally, subject| {
         tally.agree(subject, &mut engines).map(drop)
     });
-    tally.check();
+    tally.tell();
     assert!(tally.accepted() >= 0.9, "{tally:?}");
 }
 
@@ -92,7 +92,7 @@ fn budgets_end_alike() {
         }
         Ok(())
     });
-    tally.check();
+    tally.tell();
     assert!(tally.faults > 1000 || tally.made < 300, "{tally:?}");
 }
 
@@ -103,7 +103,7 @@ fn passes_change_nothing() {
     let tally = hold("passes", 100, Options::default(), |tally, subject| {
         tally.agree(subject, &mut engines).map(drop)
     });
-    tally.check();
+    tally.tell();
 }
 
 /// What an instruction is, apart from its registers and numbers.

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bpflab::compare::{Ours, Subject};
-use bpflab::harness::EngineKind;
+use bpflab::harness::{EngineKind, Fallback};
 use bpflab::program::Program;
+use bpflab::verifier::{Options, verify};
 use bpflab::vm::World;
 use bpflab::vm::events::{Event, EventKind};
 use bpflab::{Object, Vm};
@@ -44,9 +45,22 @@ fn events(program: &Arc<Program>) -> Vec<Event> {
     events
 }
 
-/// Runs a program on all engines.
+/// Why only the checked engine runs a program, if that is so.
+fn unverified(program: &Arc<Program>) -> Option<Fallback> {
+    let reject = verify(program, &Options::default()).outcome.err()?;
+    Some(match reject.is_unsupported() {
+        true => Fallback::Unjudged,
+        false => Fallback::Rejected,
+    })
+}
+
+/// Runs a program on all engines: on those that are asked for, unless it is not verified.
 fn run(tally: &mut Tally, program: &Arc<Program>, others: &[Arc<Program>]) -> Result<(), String> {
     tally.made += 1;
+    tally.allowed = unverified(program).into_iter().collect();
+    if others.iter().any(|other| unverified(other).is_some()) {
+        tally.allowed.insert(Fallback::TailCall);
+    }
     for event in events(program) {
         let subject = Subject::new(program.clone(), event).with_others(others.to_vec());
         tally.agree(&subject, &mut fast())?;

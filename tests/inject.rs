@@ -5,7 +5,7 @@
 mod machine;
 
 use bpflab::Error;
-use bpflab::harness::EngineKind;
+use bpflab::harness::{EngineKind, Fallback, RanOn};
 use bpflab::program::MapDef;
 use bpflab::spec::{MapType, helpers};
 use bpflab::util::Errno;
@@ -40,7 +40,11 @@ fn a_run_with_injections_is_a_checked_one() {
         let chosen = vm.engine_of_run(program, &event()).unwrap();
         let second = vm.inject(Injection::map_update().nth(2)).unwrap();
         let run = vm.engine_of_run(program, &event()).unwrap();
-        assert_eq!(run, EngineKind::Checked);
+        let injected = match engine {
+            EngineKind::Checked => RanOn::chosen(engine),
+            _ => RanOn::checked(Fallback::Injected),
+        };
+        assert_eq!(run, injected);
         let returned = [returns(&mut vm), returns(&mut vm), returns(&mut vm)];
         assert_eq!(returned, [0, u32::from(Errno::E2BIG.0), 0], "{engine}");
         assert_eq!((second.calls(), second.count()), (3, 1));

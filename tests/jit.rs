@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bpflab::Vm;
-use bpflab::harness::EngineKind;
+use bpflab::harness::{EngineKind, RanOn};
 use bpflab::isa::{
     AluOp, AtomicOp, EndianOp, EndianSize, Insn, JumpOp, Operand, Reg, SignedSize, Size, Width,
     encode,
@@ -57,7 +57,7 @@ fn run(insns: &[Insn], packet: &[u8], engine: EngineKind) -> u64 {
     let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}: {insns:#?}", verdict.message);
-    assert_eq!(vm.engine_of_handle(handle), engine);
+    assert_eq!(vm.engine_of_handle(handle), RanOn::chosen(engine));
     let outcome = vm.run_handle(handle, &Event::packet(packet.to_vec()));
     outcome.unwrap().runs[0].r0
 }

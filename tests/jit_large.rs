@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bpflab::Vm;
-use bpflab::harness::EngineKind;
+use bpflab::harness::{EngineKind, RanOn};
 use bpflab::isa::assemble;
 use bpflab::program::Program;
 use bpflab::spec::ProgType;
@@ -23,10 +23,17 @@ fn outcome(text: &str, engine: EngineKind, budget: Option<u64>) -> String {
     let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
-    assert_eq!(vm.engine_of_handle(handle), engine);
+    assert_eq!(vm.engine_of_handle(handle), RanOn::chosen(engine));
     let packet: Vec<u8> = (1..=64).collect();
     match vm.run_handle(handle, &Event::packet(packet)) {
-        Ok(outcome) => format!("{outcome:?}"),
+        Ok(mut outcome) => {
+            for run in &mut outcome.runs {
+                assert_eq!(run.ran_on, RanOn::chosen(engine));
+                // The one thing in which engines differ.
+                run.ran_on = RanOn::chosen(EngineKind::Checked);
+            }
+            format!("{outcome:?}")
+        }
         Err(error) => error.to_string(),
     }
 }

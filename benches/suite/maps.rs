@@ -168,7 +168,7 @@ impl Ours {
                 .write_batch(&numbers(), &values, UpdateFlags::empty());
             assert_eq!(filled.0, Ok(()));
         }
-        if vm.engine_of_handle(handles[0]) != engine {
+        if vm.engine_of_handle(handles[0]).engine != engine {
             return None;
         }
         Some(Self {

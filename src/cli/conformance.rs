@@ -30,7 +30,7 @@ use crate::spec::{MapType, ProgType};
 use crate::util::{MapId, Pc};
 use crate::vm::events::{Event, parse_hex};
 use crate::vm::memory::{Region, SharedBytes};
-use crate::vm::{ProgramHandle, World};
+use crate::vm::{Fallback, ProgramHandle, World};
 
 /// Bytes of the packet that a wrapped program runs on, and never looks at.
 const PACKET: usize = 64;
@@ -108,25 +108,28 @@ fn run_wrapped(program: Program, memory: &[u8], engine: EngineKind) -> Result<u6
     vm.set_engine(engine);
     let handle = load(&mut vm, wrapped(program, memory)?)?;
     let event = Event::packet(vec![0; PACKET]);
-    let found = vm.engine_of_run(handle, &event)?;
-    if found != engine {
+    let elsewhere = |why: Fallback| {
         let verdict = vm.verification(handle).map(|found| &found.verdict);
-        let why = match verdict.filter(|verdict| !verdict.is_accepted()) {
-            Some(verdict) if verdict.is_unjudged() => {
-                format!("the program is not judged: {}", verdict.message)
-            }
-            Some(verdict) => format!("the program is rejected: {}", verdict.message),
-            None => "the program can't run on it here".to_owned(),
-        };
-        return Err(Failure::with(
+        let said = verdict.filter(|_| why.is_unverified());
+        let said = said.map_or_else(String::new, |verdict| format!(": {}", verdict.message));
+        Failure::with(
             Exit::Unavailable,
-            format!("skipped on engine {engine}: {why}"),
-        ));
+            format!("the program can't run on engine {engine}: {why}{said}"),
+        )
+    };
+    if let Some(why) = vm.engine_of_handle(handle).fallback {
+        return Err(elsewhere(why));
     }
     let outcome = vm.run_handle(handle, &event)?;
     let run = outcome.runs.first();
-    run.map(|run| run.r0)
-        .ok_or_else(|| Failure::bad("the program did not run"))
+    let run = run.ok_or_else(|| Failure::bad("the program did not run"))?;
+    match run.ran_on.fallback {
+        Some(why) => Err(Failure::with(
+            Exit::Unavailable,
+            format!("the program did not run on engine {engine}: {why}"),
+        )),
+        None => Ok(run.r0),
+    }
 }
 
 fn load(vm: &mut Vm, program: Program) -> Result<ProgramHandle, Failure> {

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use crate::harness::EngineKind;
 use crate::program::MapDef;
 use crate::spec::MapType;
-use crate::vm::{Fault, Outcome};
+use crate::vm::{Fault, Outcome, RanOn};
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,8 +35,8 @@ pub struct MapContents {
 /// What only our own engines tell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Details {
-    /// The engine that the run began on, which may not be the one that was asked for.
-    pub engine: EngineKind,
+    /// The engine that the run was on, and why it is not the one that was asked for.
+    pub ran_on: RanOn,
     /// All that was given out, r0 and the count of instructions.
     pub outcome: Outcome,
     /// Why the run stopped.

@@ -73,7 +73,7 @@ impl Engine for Ours {
         let event = &subject.event;
         let repeated = vm.run_repeatedly(handle, event, 1)?;
         let maps = maps(&vm)?;
-        let engine = vm.engine_of_run(handle, event)?;
+        let ran_on = repeated.ran_on;
         let (outcome, fault) = (repeated.outcome, repeated.fault);
         Ok(Answer {
             retval: outcome.runs.last().map(crate::vm::Run::returned),
@@ -81,7 +81,7 @@ impl Engine for Ours {
             context: outcome.packet.is_none().then(|| outcome.context.clone()),
             maps,
             details: Some(Details {
-                engine,
+                ran_on,
                 outcome,
                 fault,
             }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::vm::deferred::{Due, Pending};
-use crate::vm::{Outcome, Run};
+use crate::vm::{Fallback, Outcome, Run};
 
 /// The most callbacks at one moment: a timer that starts itself anew for the same one
 /// would never let time pass.
@@ -123,6 +123,7 @@ impl Vm {
             program: name,
             r0: finished.r0,
             insns: finished.insns,
+            ran_on: self.engine.unless(Fallback::Deferred),
         });
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use super::engine_kind::EngineKind;
 use super::unverified::{UnverifiedProgram, told};
 use crate::btf::SetError;
 use crate::object::ObjectError;
@@ -11,7 +10,7 @@ use crate::vm::events::EventError;
 use crate::vm::maps::MapError;
 use crate::vm::memory::SpaceFull;
 use crate::vm::world::NetError;
-use crate::vm::{AddMapError, CpuError, Fault, InjectError, KernelError};
+use crate::vm::{AddMapError, CpuError, EngineKind, Fault, InjectError, KernelError};
 
 /// The result of what a test does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::engine_kind::EngineKind;
 use super::error::Result;
 use super::interrupt::{Interrupt, Interrupts};
 use super::stage::{Stage, Troupe};
@@ -12,7 +11,7 @@ use crate::interp::{Checked, Finished, Image, Watch};
 use crate::spec::context::Arch;
 use crate::spec::limits;
 use crate::vm::events::{Event, EventError, Layout};
-use crate::vm::{Fire, Machine, Outcome, ProgramHandle, Run};
+use crate::vm::{Fallback, Fire, Machine, Outcome, ProgramHandle, RanOn, Run};
 
 impl Vm {
     /// A firing of a tracepoint, `group/name`, to be filled field by field. Fields
@@ -165,25 +164,21 @@ impl Vm {
             program: entry.program().name.clone(),
             r0: finished.r0,
             insns: finished.insns,
+            ran_on: stage.engine.unless(Fallback::Watched),
         };
         outcome.passed = run.returned() != 0;
         outcome.runs.push(run);
         Ok(outcome)
     }
 
-    /// The engine that a run of a program on this event begins on: the
-    /// [program's](Self::engine_of_handle), unless the event or a mock asks for checks.
+    /// The engine that a run of a program on this event begins on, and why it is not the
+    /// chosen one: the [program's](Self::engine_of_handle), unless the event or a mock asks
+    /// for checks. The [`Outcome`] of a run names the engine that it ended on.
     ///
     /// # Errors
     /// [`Error::Event`](super::Error::Event) when the event is none for its type.
-    pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<EngineKind> {
-        let chosen = self.engine_of_handle(program);
-        let runner = self.runner_of_handle(program, event)?;
-        Ok(if runner.is_checked() {
-            EngineKind::Checked
-        } else {
-            chosen
-        })
+    pub fn engine_of_run(&mut self, program: ProgramHandle, event: &Event) -> Result<RanOn> {
+        Ok(self.runner_of_handle(program, event)?.ran_on())
     }
 
     /// The loaded form of a program.

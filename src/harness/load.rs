@@ -153,7 +153,10 @@ impl Vm {
                     image
                 }
                 Err(why) => {
-                    let image = Image::new(program, maps.clone(), machine)?;
+                    let mut image = Image::new(program, maps.clone(), machine)?;
+                    if why.unjudged().is_none() {
+                        image = image.rejected();
+                    }
                     // Of which pointers lead to the kernel's objects the verifier said
                     // nothing.
                     image.probing(why.unjudged().is_some() || why.pc().is_none())

@@ -40,9 +40,9 @@ mod usdt;
 mod vm;
 mod volley;
 
+pub use crate::vm::{EngineKind, Fallback, RanOn};
 pub use attach_point::AttachPoint;
 pub use compile_time::CompileTime;
-pub use engine_kind::EngineKind;
 pub use entry::Entry;
 pub use error::{Error, Result};
 pub use interrupt::Interrupt;

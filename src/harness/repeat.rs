@@ -6,10 +6,10 @@ use super::error::{Error, Result};
 use super::vm::Vm;
 use crate::isa::low32;
 use crate::vm::events::Event;
-use crate::vm::{Fault, Outcome, ProgramHandle};
+use crate::vm::{Fault, Outcome, ProgramHandle, RanOn};
 
 /// What came of running a program repeatedly.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Repeated {
     /// The outcome of the last run, with the outputs of all.
     pub outcome: Outcome,
@@ -17,6 +17,8 @@ pub struct Repeated {
     pub elapsed: Duration,
     /// What the runs returned: values, and how many runs in a row returned each.
     pub returned: Vec<(u32, u64)>,
+    /// The engine that the runs were on, and why it is not the one that was chosen.
+    pub ran_on: RanOn,
     /// Why it ended early. The run that faulted is in neither of the others.
     pub fault: Option<Box<Fault>>,
 }
@@ -60,6 +62,7 @@ impl Vm {
             }
         }
         let elapsed = start.elapsed();
+        let ran_on = runner.ran_on();
         let mut outcome = runner.finish();
         if fault.is_some() {
             // It is that of a run that came to its end.
@@ -69,6 +72,7 @@ impl Vm {
             outcome,
             elapsed,
             returned,
+            ran_on,
             fault,
         })
     }

@@ -9,7 +9,7 @@ use super::scene::Scene;
 use super::vm::Vm;
 use crate::interp::Finished;
 use crate::vm::events::Event;
-use crate::vm::{Outcome, Output, ProgramHandle, Run, World};
+use crate::vm::{Outcome, Output, ProgramHandle, RanOn, Run, World};
 
 /// One program on an event that stays in memory, to be run again and again: for events
 /// that were recorded, millions of them. [`Vm::runner`] makes it.
@@ -89,9 +89,11 @@ impl Runner<'_> {
         self.runs.run(self.scene.machine)
     }
 
-    /// Whether the checked interpreter runs the program.
-    pub(super) const fn is_checked(&self) -> bool {
-        self.runs.is_checked()
+    /// The engine that runs the program, and why it is not the one that was chosen. Once a
+    /// tail call led a run over to the checked interpreter, that one.
+    #[must_use]
+    pub const fn ran_on(&self) -> RanOn {
+        self.runs.ran_on()
     }
 
     /// Gives the next run a context with these bytes, and zeros behind them: the record of
@@ -126,7 +128,13 @@ impl Runner<'_> {
         self.scene.collect(&mut outcome);
         if let Some(Finished { r0, insns }) = self.runs.last {
             let program = self.runs.program.name.clone();
-            let run = Run { program, r0, insns };
+            let ran_on = self.runs.ran_on();
+            let run = Run {
+                program,
+                r0,
+                insns,
+                ran_on,
+            };
             outcome.passed = run.returned() != 0;
             outcome.runs.push(run);
         }

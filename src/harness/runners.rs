@@ -9,7 +9,7 @@ use super::vm::Vm;
 use crate::interp::{Checked, Finished};
 use crate::program::Program;
 use crate::vm::events::Event;
-use crate::vm::{Current, Emitted, Machine, ProgramHandle, World};
+use crate::vm::{Current, Emitted, Machine, ProgramHandle, RanOn, World};
 
 /// Several programs, each on an event that stays in memory, to be run in any order:
 /// [`Vm::runners`] makes them. What a [`Runner`](super::Runner) is for one program, this is
@@ -163,12 +163,12 @@ impl Runners<'_> {
         self.parts.get(program).map(|part| part.runs.program)
     }
 
-    /// Whether the checked interpreter runs a program, which may not be the engine that was
-    /// chosen.
+    /// The engine that runs a program, by its place in the list, and why it is not the one
+    /// that was chosen; none where there is no such place. Once a tail call led a run over
+    /// to the checked interpreter, that one.
     #[must_use]
-    pub fn is_checked(&self, program: usize) -> bool {
-        let part = self.parts.get(program);
-        part.is_some_and(|part| part.runs.is_checked())
+    pub fn ran_on(&self, program: usize) -> Option<RanOn> {
+        self.parts.get(program).map(|part| part.runs.ran_on())
     }
 
     /// The mocked outside, which may change from run to run: time, the current task, the

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::error::Result;
 use crate::interp::{Finished, Prepared};
 use crate::program::Program;
-use crate::vm::Machine;
 use crate::vm::events::{Event, EventError, EventKind};
 use crate::vm::memory::{Address, Body, SharedBytes};
+use crate::vm::{Machine, RanOn};
 
 /// Runs of a program on an event that lies in a machine's memory.
 pub(super) struct Runs<'v> {
@@ -90,9 +90,9 @@ impl<'v> Runs<'v> {
         Ok(finished)
     }
 
-    /// Whether the checked interpreter runs the program.
-    pub const fn is_checked(&self) -> bool {
-        matches!(self.prepared, Prepared::Checked(..))
+    /// The engine that runs the program, or led on by a tail call ran it.
+    pub const fn ran_on(&self) -> RanOn {
+        self.prepared.ran_on()
     }
 
     /// Gives the next run a context with these bytes, and zeros behind them.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::attach_point::Attached;
-use super::engine_kind::EngineKind;
 use super::error::{Error, Result, list};
 use super::interrupt::{Interrupter, Interrupts};
 use super::runner::Runner;
@@ -16,14 +15,16 @@ use super::runs::Runs;
 use super::scene::Scene;
 use super::usdt;
 use super::volley::Times;
-use crate::interp::{Budget, Checked, How, Image, Plan};
+use crate::interp::{Budget, Checked, Image, Plan};
 use crate::isa::low32;
 use crate::spec::{AttachType, ProgType};
 use crate::util::Errno;
 use crate::verifier::Verification;
 use crate::vm::attach::{Guard, Hook, MissedWhy, Order, Results, Session, Site, Tally, Then};
 use crate::vm::events::{Event, EventKind};
-use crate::vm::{Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run};
+use crate::vm::{
+    EngineKind, Fallback, Fire, HelperProblem, Machine, Missed, Outcome, ProgramHandle, Run,
+};
 
 /// Programs and where they are attached.
 #[derive(Clone, Copy)]
@@ -185,8 +186,7 @@ impl<'a> Stage<'a> {
         'a: 'v,
     {
         let entry = self.image(program)?;
-        let (plan, how) = self.plan(entry, context);
-        let prepared = checked.prepare(machine, plan, how)?;
+        let prepared = checked.prepare(machine, self.plan(entry, context), self.engine)?;
         Ok(Runs::new(
             machine,
             prepared,
@@ -221,19 +221,13 @@ impl<'a> Stage<'a> {
     }
 
     /// How a program is to run on a context that is in memory.
-    fn plan(&self, entry: &'a Arc<Image>, context: u64) -> (Plan<'a>, How) {
-        let how = match self.engine.of(Some(entry)) {
-            EngineKind::Checked => How::Checked,
-            EngineKind::Interp => How::Fast,
-            EngineKind::Jit => How::Native,
-        };
-        let plan = Plan {
+    fn plan(&self, entry: &'a Arc<Image>, context: u64) -> Plan<'a> {
+        Plan {
             images: self.images,
             entry,
             context,
             budget: self.budget,
-        };
-        (plan, how)
+        }
     }
 
     /// Fires an event for the programs that are attached where it happens: what comes of
@@ -429,12 +423,13 @@ impl<'a> Stage<'a> {
         let entry = self.image(program)?;
         let mut scene = self.scene(machine, turn, event)?;
         let (machine, context) = (&mut *scene.machine, scene.context);
-        let (plan, how) = self.plan(entry, context);
+        let plan = self.plan(entry, context);
         let finished = match (self.interrupts.is_empty(), self.times) {
-            (true, None) => checked.run_once(machine, plan, how),
+            (true, None) => checked.run_once(machine, plan, self.engine),
             (true, Some(times)) => {
-                let mut runs = checked.prepare(machine, plan, how)?;
-                Times::note(times, program, || runs.start(machine))
+                let mut runs = checked.prepare(machine, plan, self.engine)?;
+                let finished = Times::note(times, program, || runs.start(machine));
+                finished.map(|finished| (finished, runs.ran_on()))
             }
             (false, times) => {
                 let args = [context, 0, 0, 0, 0];
@@ -442,19 +437,21 @@ impl<'a> Stage<'a> {
                 let (images, budget) = (self.images, self.budget);
                 let mut run =
                     || checked.run_watched(machine, images, entry, args, budget, &mut watch);
-                match times {
+                let finished = match times {
                     Some(times) => Times::note(times, program, run),
                     None => run(),
-                }
+                };
+                finished.map(|finished| (finished, self.engine.unless(Fallback::Watched)))
             }
         };
         let retval = scene.site().map_or(0, |site| site.retval);
         scene.collect(outcome);
-        let finished = finished?;
+        let (finished, ran_on) = finished?;
         outcome.runs.push(Run {
             program: entry.program().name.clone(),
             r0: finished.r0,
             insns: finished.insns,
+            ran_on,
         });
         Ok((finished.r0, retval))
     }

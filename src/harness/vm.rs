@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::attach_point::Attached;
-use super::engine_kind::EngineKind;
 use super::error::{Error, Result};
 use super::interrupt::Interrupts;
 use super::layouts::Layouts;
@@ -15,7 +14,9 @@ use crate::spec::{helpers, kfuncs};
 use crate::verifier::{Verdict, Verification};
 use crate::vm::events::Layout;
 use crate::vm::helpers::Call;
-use crate::vm::{HelperProblem, Machine, MapHandle, ProgramHandle, World};
+use crate::vm::{
+    EngineKind, Fallback, HelperProblem, Machine, MapHandle, ProgramHandle, RanOn, World,
+};
 
 /// A machine with programs in it.
 ///
@@ -122,24 +123,29 @@ impl Vm {
         self
     }
 
-    /// The engine that runs a program: the [chosen one](Self::set_engine), or the checked
+    /// The engine that runs a program, and why it is not the
+    /// [chosen one](Self::set_engine): the checked
     /// interpreter for a program that the verifier refuses or does not know enough to
     /// judge, or the fast interpreter for one that no machine code was made for.
     ///
     /// A run of a program that calls a [mocked](Self::mock_helper) helper, or on an event
-    /// whose context is smaller than the program expects, is a checked one, too.
+    /// whose context is smaller than the program expects, is a checked one, too: each
+    /// [`Run`](crate::vm::Run) of an outcome names its engine.
     ///
     /// # Errors
     /// [`Error::NoProgram`].
-    pub fn engine_of(&self, program: &str) -> Result<EngineKind> {
+    pub fn engine_of(&self, program: &str) -> Result<RanOn> {
         let handle = self.program_handle(program)?;
         Ok(self.engine_of_handle(handle))
     }
 
     /// By handle: programs of several objects may have one name.
     #[must_use]
-    pub fn engine_of_handle(&self, program: ProgramHandle) -> EngineKind {
-        self.engine.of(self.images.get(program.index()))
+    pub fn engine_of_handle(&self, program: ProgramHandle) -> RanOn {
+        let image = self.images.get(program.index());
+        image.map_or(RanOn::checked(Fallback::Unjudged), |image| {
+            image.ran_on(self.engine)
+        })
     }
 
     /// What the verifier says of a program: the kernel's verdict.

@@ -12,7 +12,7 @@ use crate::util::{Pc, TypeId};
 use crate::vm::kfuncs::Callee;
 use crate::vm::maps::Kind;
 use crate::vm::memory::{AccessFault, Address, Problem, Region, SpaceFull};
-use crate::vm::{Fault, FaultKind, Machine, MapHandle};
+use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, MapHandle, RanOn};
 
 /// A loaded program.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct Image {
     threaded: Option<Threaded>,
     native: Option<Native>,
     probes: bool,
+    /// Why there are no operations, if there are none.
+    unverified: Fallback,
 }
 
 impl Image {
@@ -73,6 +75,7 @@ impl Image {
             threaded: None,
             native: None,
             probes: false,
+            unverified: Fallback::Unjudged,
             program,
         })
     }
@@ -92,6 +95,31 @@ impl Image {
     #[must_use]
     pub fn probing(self, probes: bool) -> Self {
         Self { probes, ..self }
+    }
+
+    /// Says that the verifier rejects the program; otherwise it did not judge one that has
+    /// no operations.
+    #[must_use]
+    pub fn rejected(self) -> Self {
+        Self {
+            unverified: Fallback::Rejected,
+            ..self
+        }
+    }
+
+    /// The engine that runs the program where this one was chosen, unless an event or a mock
+    /// asks for checks.
+    #[must_use]
+    pub fn ran_on(&self, chosen: EngineKind) -> RanOn {
+        match chosen {
+            EngineKind::Checked => RanOn::chosen(chosen),
+            _ if self.lowered.is_none() => RanOn::checked(self.unverified),
+            EngineKind::Jit if self.native.is_none() => RanOn {
+                engine: EngineKind::Interp,
+                fallback: Some(Fallback::NoCode),
+            },
+            _ => RanOn::chosen(chosen),
+        }
     }
 
     /// What a load reads whose access is not allowed: zero where nothing is and the

@@ -19,7 +19,7 @@ pub use image::Image;
 #[cfg(feature = "jit")]
 pub(crate) use native::{Native, Ways};
 pub(crate) use plan::Plan;
-pub(crate) use prepared::{How, Prepared};
+pub(crate) use prepared::Prepared;
 pub(crate) use stack::Head;
 #[cfg(feature = "jit")]
 pub(crate) use stack::{STRIDE, in_head};

@@ -6,7 +6,7 @@ use super::fast::Run;
 use super::plan::Plan;
 use super::stack::Frames;
 use crate::lower::Lowered;
-use crate::vm::{Fault, Machine};
+use crate::vm::{EngineKind, Fault, Machine, RanOn};
 
 /// Runs of a program, to be started one after another.
 #[expect(
@@ -15,9 +15,9 @@ use crate::vm::{Fault, Machine};
 )]
 pub(crate) enum Prepared<'a> {
     /// By the fast interpreter or in machine code.
-    Fast(Run<'a>),
+    Fast(Run<'a>, RanOn),
     /// By the checked interpreter.
-    Checked(&'a mut Frames, Plan<'a>),
+    Checked(&'a mut Frames, Plan<'a>, RanOn),
 }
 
 impl Prepared<'_> {
@@ -25,8 +25,8 @@ impl Prepared<'_> {
     #[inline]
     pub(crate) fn start(&mut self, machine: &mut Machine) -> Result<Finished, Box<Fault>> {
         match self {
-            Self::Fast(run) => run.start(machine),
-            Self::Checked(frames, plan) => {
+            Self::Fast(run, _) => run.start(machine),
+            Self::Checked(frames, plan, _) => {
                 let args = [plan.context, 0, 0, 0, 0];
                 let (images, entry) = (plan.images, plan.entry);
                 checked::start(frames, machine, images, entry, args, plan.budget, None)
@@ -34,36 +34,55 @@ impl Prepared<'_> {
         }
     }
 
+    /// The engine that runs it. After runs of which a tail call led over to another
+    /// one, that one.
+    pub(crate) const fn ran_on(&self) -> RanOn {
+        match self {
+            Self::Fast(run, ran_on) => match run.led_to {
+                Some(led_to) => led_to,
+                None => *ran_on,
+            },
+            Self::Checked(_, _, ran_on) => *ran_on,
+        }
+    }
+
     /// The context's bytes are at another host address from now on.
     pub(crate) const fn move_context(&mut self, host: u64) {
-        if let Self::Fast(run) = self {
+        if let Self::Fast(run, _) = self {
             run.host.context = host;
         }
     }
 }
 
-/// The operations of a program that may be run fast on the machine's current event, with
-/// the host addresses of the context and of the table of deltas.
-fn start_of<'a>(machine: &Machine, plan: Plan<'a>, how: How) -> Option<(&'a Lowered, (u64, u64))> {
-    let lowered = plan.entry.lowered().filter(|_| how != How::Checked)?;
-    let context = lowered.may_start(machine, plan.context)?;
-    let deltas = machine.space.deltas().host_address();
-    Some((lowered, (context.host_address(), deltas)))
+/// A run that may be fast: the operations, the host addresses of the context and of the table
+/// of deltas, and the engine.
+struct Start<'a> {
+    lowered: &'a Lowered,
+    hosts: (u64, u64),
+    ran_on: RanOn,
 }
 
-/// What is to run a program, if it can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
-    /// The checked interpreter.
-    Checked,
-    /// The fast interpreter.
-    Fast,
-    /// Machine code, or the fast interpreter where a program has none.
-    Native,
+/// How a program runs on the machine's current event where an engine was chosen: fast, or
+/// on the checked interpreter, and why.
+fn start_of<'a>(machine: &Machine, plan: Plan<'a>, chosen: EngineKind) -> Result<Start<'a>, RanOn> {
+    if chosen == EngineKind::Checked {
+        return Err(RanOn::chosen(chosen));
+    }
+    let ran_on = plan.entry.ran_on(chosen);
+    let lowered = plan.entry.lowered().ok_or(ran_on)?;
+    let context = lowered.may_start(machine, plan.context);
+    let context = context.map_err(RanOn::checked)?;
+    let deltas = machine.space.deltas().host_address();
+    Ok(Start {
+        lowered,
+        hosts: (context.host_address(), deltas),
+        ran_on,
+    })
 }
 
 impl Checked {
-    /// Makes runs ready. A program that is not [lowered](super::Image::lowered), or whose runs
+    /// Makes runs ready on the engine that was chosen. A program that is not
+    /// [lowered](super::Image::lowered), or whose runs
     /// [may not start](crate::lower::Lowered::may_start) on the machine's current event,
     /// is for the checked interpreter.
     ///
@@ -73,15 +92,12 @@ impl Checked {
         &'a mut self,
         machine: &mut Machine,
         plan: Plan<'a>,
-        how: How,
+        chosen: EngineKind,
     ) -> Result<Prepared<'a>, Box<Fault>> {
         let frames = self.frames(machine, plan.entry)?;
-        Ok(match start_of(machine, plan, how) {
-            Some((lowered, hosts)) => {
-                let is_native = how == How::Native;
-                Prepared::Fast(Run::new(frames, plan, lowered, hosts, is_native, machine))
-            }
-            None => Prepared::Checked(frames, plan),
+        Ok(match start_of(machine, plan, chosen) {
+            Ok(start) => Prepared::Fast(start.run(frames, plan, machine), start.ran_on),
+            Err(ran_on) => Prepared::Checked(frames, plan, ran_on),
         })
     }
 
@@ -94,26 +110,30 @@ impl Checked {
         &mut self,
         machine: &mut Machine,
         plan: Plan<'_>,
-        how: How,
-    ) -> Result<Finished, Box<Fault>> {
+        chosen: EngineKind,
+    ) -> Result<(Finished, RanOn), Box<Fault>> {
         let frames = self.frames(machine, plan.entry)?;
-        match start_of(machine, plan, how) {
-            Some((lowered, hosts)) => {
-                let is_native = how == How::Native;
-                Run::new(frames, plan, lowered, hosts, is_native, machine).start(machine)
+        match start_of(machine, plan, chosen) {
+            Ok(start) => {
+                let mut run = start.run(frames, plan, machine);
+                let finished = run.start(machine)?;
+                Ok((finished, run.led_to.unwrap_or(start.ran_on)))
             }
-            None => {
+            Err(ran_on) => {
                 let args = [plan.context, 0, 0, 0, 0];
-                checked::start(
-                    frames,
-                    machine,
-                    plan.images,
-                    plan.entry,
-                    args,
-                    plan.budget,
-                    None,
-                )
+                let (images, entry) = (plan.images, plan.entry);
+                let finished =
+                    checked::start(frames, machine, images, entry, args, plan.budget, None)?;
+                Ok((finished, ran_on))
             }
         }
+    }
+}
+
+impl<'a> Start<'a> {
+    #[inline]
+    fn run(&self, frames: &'a mut Frames, plan: Plan<'a>, machine: &Machine) -> Run<'a> {
+        let is_native = self.ran_on.engine == EngineKind::Jit;
+        Run::new(frames, plan, self.lowered, self.hosts, is_native, machine)
     }
 }

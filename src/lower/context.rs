@@ -4,8 +4,8 @@ use super::lowered::Lowered;
 use crate::isa::Size;
 use crate::program::Program;
 use crate::spec::context::{self, Mode, Yield};
-use crate::vm::Machine;
 use crate::vm::memory::{Address, Body, PointerField, SharedBytes};
+use crate::vm::{Fallback, Machine};
 
 /// What a program's access to its context gives, and the offset as a number without a
 /// sign; none where the kernel has no such field.
@@ -24,26 +24,37 @@ pub(super) fn field_at(
 
 impl Lowered {
     /// Whether a fast engine may run the program now on the event whose context r1
-    /// points to: the block that holds the context's bytes. None where
+    /// points to: the block that holds the context's bytes.
+    ///
+    /// # Errors
+    /// Why the checked interpreter has to run it:
     /// - the machine is not the one that the program is bound to, or has another number
     ///   of CPUs than then,
     /// - the context is not that of the machine's current event, or too small, or its
     ///   pointers were not placed with it,
     /// - a helper that the program calls is mocked, or calls are to fail.
-    ///
-    /// The checked interpreter runs it then.
-    #[must_use]
-    pub fn may_start<'m>(&self, machine: &'m Machine, r1: u64) -> Option<&'m SharedBytes> {
+    pub fn may_start<'m>(
+        &self,
+        machine: &'m Machine,
+        r1: u64,
+    ) -> Result<&'m SharedBytes, Fallback> {
         let is_bound = machine.space.id() == self.space && machine.world.cpus() == self.cpus;
-        if !is_bound || self.calls_mock(machine) || !machine.injections.is_empty() {
-            return None;
+        if !is_bound {
+            return Err(Fallback::Machine);
         }
-        let current = machine.current()?;
+        if self.calls_mock(machine) {
+            return Err(Fallback::Mocked);
+        }
+        if !machine.injections.is_empty() {
+            return Err(Fallback::Injected);
+        }
+        let current = machine.current().ok_or(Fallback::Event)?;
         let placed = current.placed.context;
         if current.prog_type != self.program.prog_type || placed.register() != r1 {
-            return None;
+            return Err(Fallback::Event);
         }
-        self.context_bytes(machine, placed)
+        let bytes = self.context_bytes(machine, placed);
+        bytes.ok_or(Fallback::Context)
     }
 
     fn calls_mock(&self, machine: &Machine) -> bool {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use crate::program::Program;
-use crate::vm::Fault;
+use crate::vm::{Fault, RanOn};
 
 /// The runs of one program. Its fields are keys of `bpflab run --json`.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +31,10 @@ pub struct ProgramTally {
     pub retval: Option<u32>,
     /// What the runs returned, and how often.
     pub returned: Returned,
+    /// The engine that the last run was on; none before the first.
+    pub engine: Option<&'static str>,
+    /// Why a run was on another engine than was asked for; none if none was.
+    pub engine_why: Option<String>,
     /// Instructions that the last run executed.
     pub insns: u64,
     /// Nanoseconds that a run took on average, where runs were repeated.
@@ -57,9 +61,19 @@ impl ProgramTally {
             runs: 0,
             retval: None,
             returned: Returned::default(),
+            engine: None,
+            engine_why: None,
             insns: 0,
             ns_per_run: None,
             elapsed: Duration::ZERO,
+        }
+    }
+
+    /// Says which engine runs were on. What is known of a reason already stays.
+    pub fn ran_on(&mut self, ran_on: RanOn) {
+        self.engine = Some(ran_on.engine.name());
+        if let Some(why) = ran_on.fallback {
+            self.engine_why.get_or_insert_with(|| why.to_string());
         }
     }
 
@@ -139,10 +153,13 @@ impl fmt::Display for ProgramTally {
         if self.runs > 0 {
             write!(f, "; {} instructions", self.insns)?;
         }
-        match self.ns_per_run {
-            Some(ns) => writeln!(f, ", {ns} ns a run"),
-            None => writeln!(f),
+        if let Some(ns) = self.ns_per_run {
+            write!(f, ", {ns} ns a run")?;
         }
+        if let (Some(engine), Some(why)) = (self.engine, &self.engine_why) {
+            write!(f, "; on engine {engine}: {why}")?;
+        }
+        writeln!(f)
     }
 }
 

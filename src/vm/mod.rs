@@ -6,6 +6,7 @@ pub mod attach;
 mod cpus;
 pub mod deferred;
 pub mod dynptr;
+mod engine;
 pub mod events;
 mod fault;
 mod given;
@@ -30,6 +31,7 @@ mod sockets;
 pub mod world;
 
 pub use cpus::CpuError;
+pub use engine::{EngineKind, Fallback, RanOn};
 pub use events::{Event, EventError};
 pub use fault::{Fault, FaultKind, HelperProblem, Source};
 pub use given::Emitted;

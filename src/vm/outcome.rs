@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::attach::{Level, MissedWhy};
+use super::engine::RanOn;
 use super::events::{KernSide, Sample};
 use super::fault::Fault;
 use super::inject::Injected;
@@ -82,7 +83,10 @@ pub struct Nested {
 }
 
 /// One program's part in an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Two runs are equal if the same came of them, whichever engine ran them: who compares
+/// engines asks each for [`ran_on`](Self::ran_on), too.
+#[derive(Debug, Clone)]
 pub struct Run {
     /// The program's name.
     pub program: String,
@@ -90,7 +94,17 @@ pub struct Run {
     pub r0: u64,
     /// Instructions executed.
     pub insns: u64,
+    /// The engine that ran it, and why it is not the one that was chosen.
+    pub ran_on: RanOn,
 }
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.program, self.r0, self.insns) == (&other.program, other.r0, other.insns)
+    }
+}
+
+impl Eq for Run {}
 
 impl Run {
     /// What the kernel sees of r0: the low 32 bits (`bpf_prog_run`).
@@ -162,6 +176,22 @@ impl Outcome {
     #[must_use]
     pub fn run(&self, program: &str) -> Option<&Run> {
         self.runs.iter().find(|run| run.program == program)
+    }
+
+    /// The runs that were not on the engine that was chosen, those of events in the middle
+    /// included; [`Run::ran_on`] says why.
+    pub fn fallbacks(&self) -> impl Iterator<Item = &Run> {
+        let nested = self.nested.iter().flat_map(|nested| nested.outcome.all());
+        self.runs
+            .iter()
+            .chain(nested)
+            .filter(|run| run.ran_on.fallback.is_some())
+    }
+
+    /// All runs, those of events in the middle included.
+    fn all(&self) -> Vec<&Run> {
+        let nested = self.nested.iter().flat_map(|nested| nested.outcome.all());
+        self.runs.iter().chain(nested).collect()
     }
 
     /// Adds what came of a later run on the same event.
@@ -261,6 +291,7 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::EngineKind;
     use super::*;
 
     #[test]
@@ -270,6 +301,7 @@ mod tests {
                 program: "p".into(),
                 r0: 0xffff_ffff_0000_0001,
                 insns: 2,
+                ran_on: RanOn::chosen(EngineKind::Checked),
             }],
             outputs: vec![
                 Output::Printk("hello".into()),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::shared::{Need, skip_part};
-use bpflab::harness::EngineKind;
+use bpflab::harness::{EngineKind, Fallback};
 use bpflab::object::Target;
 use bpflab::{Object, Result, Vm};
 
@@ -80,7 +80,16 @@ fn run(
             let mut vm = load(object)?;
             vm.set_engine(engine);
             for program in vm.handles() {
-                assert_eq!(vm.engine_of_handle(program), expected);
+                // It may be the checked one where another is asked for only since the
+                // verifier does not judge the program, and the code's absence is no other.
+                let ran_on = vm.engine_of_handle(program);
+                assert_eq!(ran_on.engine, expected);
+                let why = match (engine, expected) {
+                    (asked, expected) if asked == expected => None,
+                    (_, EngineKind::Interp) => Some(Fallback::NoCode),
+                    _ => Some(Fallback::Unjudged),
+                };
+                assert_eq!(ran_on.fallback, why);
             }
             test(&mut vm)
         };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::contender::{Contender, Stopped};
 use crate::harness::{EngineKind, Error, Vm};
 use crate::spec::MapType;
-use crate::vm::ProgramHandle;
 use crate::vm::events::Event;
+use crate::vm::{Fallback, ProgramHandle};
 
 /// Runs after which what they gave out is dropped.
 const CHUNK: u32 = 1 << 16;
@@ -39,15 +39,16 @@ impl Ours {
 
     /// Why the engine does not run the program, if it doesn't.
     fn missing(&self) -> Option<String> {
-        let runs = self.vm.engine_of_handle(self.program);
-        if runs == self.engine {
-            return None;
+        let why = self.vm.engine_of_handle(self.program).fallback?;
+        Some(self.said_of(why))
+    }
+
+    fn said_of(&self, why: Fallback) -> String {
+        let verification = self.vm.verification(self.program);
+        match verification.filter(|_| why.is_unverified()) {
+            Some(known) => format!("{why}: {}", known.verdict.message),
+            None => why.to_string(),
         }
-        let verification = self.vm.verification(self.program)?;
-        Some(match &verification.outcome {
-            Err(_) => format!("it is not verified: {}", verification.verdict.message),
-            Ok(_) => format!("it runs on {runs} here"),
-        })
     }
 }
 
@@ -66,6 +67,9 @@ impl Contender for Ours {
             let count = left.min(self.chunk);
             left -= count;
             let repeated = self.vm.run_repeatedly(self.program, &self.event, count)?;
+            if let Some(why) = repeated.ran_on.fallback {
+                return Err(Stopped::Unavailable(self.said_of(why)));
+            }
             if let Some(fault) = repeated.fault {
                 return Err(Error::Fault(fault).into());
             }

@@ -38,7 +38,7 @@ pub(in crate::cli) struct Arguments {
     /// beside which @event, @pid, @tid, @uid, @comm, @cpu, @ns may stand
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
-    /// Engine that runs the programs [default: interp for verified ones, checked for others]
+    /// Engine that runs the programs [default: the fastest one here]
     #[arg(long, value_enum)]
     pub(super) engine: Option<Engine>,
     /// Tell perf which machine code is whose, in /tmp/perf-PID.map

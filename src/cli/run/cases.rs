@@ -1,5 +1,6 @@
 //! `bpflab run --cases`: programs with inputs and the values that they must return.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::harness::{Error, Vm};
 use crate::object::cases::{Case, Cases};
 use crate::spec::ProgFlags;
 use crate::verifier::Decision;
-use crate::vm::World;
 use crate::vm::events::Event;
+use crate::vm::{Fallback, ProgramHandle, World};
 
 /// A run of a case. Its fields are the keys of `--json`.
 #[derive(Debug, Serialize)]
@@ -23,6 +24,11 @@ struct CaseRow {
     id: Option<String>,
     /// Number of the run, from 0; none where the case as a whole is broken.
     run: Option<usize>,
+    /// The engine that ran it; none where none did.
+    engine: Option<&'static str>,
+    /// Why that is not the engine that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine_why: Option<String>,
     /// What it returned; none where it did not come to its end.
     retval: Option<u32>,
     /// What it should return.
@@ -35,6 +41,8 @@ struct CaseRow {
     /// returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_compared: Option<&'static str>,
+    #[serde(skip)]
+    fallback: Option<Fallback>,
 }
 
 /// Why another value than a kernel's says nothing.
@@ -48,6 +56,8 @@ struct Count {
     differ: usize,
     broken: usize,
     not_compared: usize,
+    /// Runs on another engine than was asked for, with the reason.
+    elsewhere: BTreeMap<Fallback, usize>,
 }
 
 pub(super) fn run(
@@ -83,7 +93,8 @@ pub(super) fn run(
             differ,
             broken,
             not_compared,
-        } = count;
+            elsewhere,
+        } = &count;
         let not_compared = match not_compared {
             0 => String::new(),
             some => format!(", {some} not compared"),
@@ -92,6 +103,11 @@ pub(super) fn run(
             "{cases} cases, {without_runs} without runs; {ok} runs ok, {differ} differ, \
              {broken} broken{not_compared}\n"
         ))?;
+        for (why, runs) in elsewhere {
+            printer.text(format_args!(
+                "{runs} runs on another engine than asked for: {why}\n"
+            ))?;
+        }
     }
     let fine = count.differ == 0 && count.broken == 0 && count.not_compared == 0;
     Ok(if fine { Exit::Fine } else { Exit::No })
@@ -146,14 +162,21 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
     let rows = numbered.map(|(number, run)| {
         let event = Event::input(prog_type, run.data.0.clone());
         let outcome = vm.run_handle(handle, &event);
-        let retval = outcome
+        let ran = outcome
             .as_ref()
             .ok()
             .and_then(|outcome| outcome.runs.first());
-        let retval = retval.map(|run| run.returned());
+        let retval = ran.map(|run| run.returned());
+        let fallback = ran.and_then(|run| run.ran_on.fallback);
         CaseRow {
             id: id.clone(),
             run: Some(number),
+            engine: ran.map(|run| run.ran_on.engine.name()),
+            engine_why: fallback.map(|why| match unverified(&vm, handle) {
+                Some(verdict) if why.is_unverified() => verdict,
+                _ => why.to_string(),
+            }),
+            fallback,
             retval,
             expected: Some(run.retval),
             ok: retval == Some(run.retval),
@@ -163,6 +186,17 @@ fn runs(cases: &mut Cases, case: &Case, world: World, arguments: &Arguments) -> 
         }
     });
     rows.collect()
+}
+
+/// What the verifier says of a program that it does not accept.
+fn unverified(vm: &Vm, program: ProgramHandle) -> Option<String> {
+    let verdict = &vm.verification(program)?.verdict;
+    let what = match verdict.decision {
+        Decision::Accept => return None,
+        Decision::Reject => Fallback::Rejected,
+        Decision::Unjudged => Fallback::Unjudged,
+    };
+    Some(format!("{what}: {}", verdict.message))
 }
 
 /// A case's id; for one without, where it comes from.
@@ -179,6 +213,9 @@ impl CaseRow {
         Self {
             id,
             run: None,
+            engine: None,
+            engine_why: None,
+            fallback: None,
             retval: None,
             expected: None,
             ok: false,
@@ -200,13 +237,17 @@ impl CaseRow {
                 "-       {id}{run}: {retval}, expected {expected}: not compared: {why}"
             );
         }
+        let engine = match (self.engine, &self.engine_why) {
+            (Some(engine), Some(why)) => format!(" (on {engine}: {why})"),
+            _ => String::new(),
+        };
         match (self.retval, self.expected, &self.error) {
             (Some(retval), Some(expected), _) if self.ok => {
                 debug_assert_eq!(retval, expected);
-                format!("ok      {id}{run}: {retval}")
+                format!("ok      {id}{run}: {retval}{engine}")
             }
             (Some(retval), Some(expected), _) => {
-                format!("DIFFERS {id}{run}: {retval}, expected {expected}")
+                format!("DIFFERS {id}{run}: {retval}, expected {expected}{engine}")
             }
             (_, _, Some(error)) => format!("BROKEN  {id}{run}: {error}"),
             _ => format!("BROKEN  {id}{run}"),
@@ -216,6 +257,9 @@ impl CaseRow {
 
 impl Count {
     fn show(&mut self, row: CaseRow, printer: &mut Printer) -> Result<(), Failure> {
+        if let Some(why) = row.fallback {
+            *self.elsewhere.entry(why).or_default() += 1;
+        }
         match (&row.error, row.not_compared, row.ok) {
             (Some(_), _, _) => self.broken += 1,
             (None, Some(_), _) => self.not_compared += 1,

@@ -185,8 +185,9 @@ impl Session<'_> {
             self.note_event(event, repeated.runs(), passed);
             self.show_given(&repeated.outcome)?;
             let insns = repeated.outcome.runs.last().map_or(0, |run| run.insns);
-            self.tally(program)
-                .add(event.name(), &repeated.returned, insns, repeated.elapsed);
+            let tally = self.tally(program);
+            tally.ran_on(repeated.ran_on);
+            tally.add(event.name(), &repeated.returned, insns, repeated.elapsed);
             if let Some(fault) = repeated.fault {
                 self.give_up(program, &fault)?;
             }
@@ -208,8 +209,9 @@ impl Session<'_> {
                 self.show_given(&volley.outcome)?;
                 for ((program, elapsed), run) in volley.runs.iter().zip(&volley.outcome.runs) {
                     let returned = [(run.returned(), 1)];
-                    self.tally(*program)
-                        .add(event.name(), &returned, run.insns, *elapsed);
+                    let tally = self.tally(*program);
+                    tally.ran_on(run.ran_on);
+                    tally.add(event.name(), &returned, run.insns, *elapsed);
                     ran = true;
                 }
                 passed &= volley.outcome.passed;

@@ -111,12 +111,11 @@ pub(super) fn choose_engine(
     vm.set_engine(engine);
     for program in vm.programs().map(|program| program.name.clone()) {
         let is_wanted = wanted.is_empty() || wanted.contains(&program);
-        if is_wanted && vm.engine_of(&program)? != engine {
-            let message = &vm.verdict(&program)?.message;
-            let why = if message.is_empty() {
-                "it can't be lowered".to_owned()
-            } else {
-                format!("it is not verified: {message}")
+        let fallback = vm.engine_of(&program)?.fallback.filter(|_| is_wanted);
+        if let Some(fallback) = fallback {
+            let why = match fallback.is_unverified() {
+                true => format!("{fallback}: {}", vm.verdict(&program)?.message),
+                false => fallback.to_string(),
             };
             return Err(Failure::from(Error::Engine {
                 program,

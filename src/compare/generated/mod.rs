@@ -164,7 +164,13 @@ fn compare_batch(
             };
             let replayed = Replayed::of(&report, program, member.recipe);
             let word = replayed.word();
-            *tally.engine(*engine).verdicts.entry(word).or_default() += 1;
+            // What ran on another engine says nothing of this one.
+            let elsewhere = own.iter().find_map(|program| program.fallback);
+            let counts = tally.engine(*engine);
+            match elsewhere {
+                Some(why) => *counts.elsewhere.entry(why).or_default() += 1,
+                None => *counts.verdicts.entry(word).or_default() += 1,
+            }
             let kind = match word {
                 Word::Different => FindingKind::Different(*engine),
                 Word::Incomplete => FindingKind::Incomplete(*engine),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::batch::Recipe;
 use super::verdict::Replayed;
 use crate::compare::replay::Word;
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, Fallback};
 
 /// What came of programs made up, recorded and replayed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct EngineTally {
     pub engine: EngineKind,
     /// How many programs have each verdict.
     pub verdicts: BTreeMap<Word, u64>,
+    /// How many programs did not run on it, by the reason: no verdict of its.
+    pub elsewhere: BTreeMap<Fallback, u64>,
 }
 
 /// A program of which something should not be.
@@ -135,10 +137,12 @@ impl FindingKind {
 }
 
 impl Tally {
-    /// Whether nothing was found that should not be.
+    /// Whether nothing was found that should not be, and each engine was asked about each
+    /// program.
     #[must_use]
-    pub const fn is_fine(&self) -> bool {
-        self.findings.is_empty()
+    pub fn is_fine(&self) -> bool {
+        let is_asked = |engine: &EngineTally| engine.elsewhere.is_empty();
+        self.findings.is_empty() && self.engines.iter().all(is_asked)
     }
 
     /// Counts a reason.
@@ -153,6 +157,7 @@ impl Tally {
             self.engines.push(EngineTally {
                 engine,
                 verdicts: BTreeMap::new(),
+                elsewhere: BTreeMap::new(),
             });
             self.engines.len() - 1
         });

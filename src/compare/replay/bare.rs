@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::by_time::{ByTime, Held};
 use super::error::ReplayError;
 use super::missing::Missing;
-use super::player::refusal;
+use super::player::engine_why;
 use super::source::Source;
 use super::verdict::{NotCompared, ProgramReport, Report, Verdict};
 use crate::compare::recording::{Header, Part, RecordedEvent, Sample};
@@ -110,8 +110,9 @@ pub(super) fn run(
         let ran_on = vm.engine_of_handle(handle);
         Some(ProgramReport {
             name: vm.program(handle)?.name.clone(),
-            engine: Some(ran_on),
-            engine_why: refusal(&vm, handle).filter(|_| ran_on != engine),
+            engine: Some(ran_on.engine),
+            fallback: ran_on.fallback,
+            engine_why: engine_why(&vm, handle, ran_on),
             firings: firings(handle),
             led_to: 0,
             raced: 0,

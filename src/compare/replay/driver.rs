@@ -13,7 +13,7 @@ use super::stories::Found;
 use super::verdict::Report;
 use crate::btf::Btf;
 use crate::compare::recording::{Header, LeftOut, Part, Resource, checksum};
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, RanOn};
 use crate::instrument::Firing;
 use crate::isa::Reg;
 use crate::object::{Object, Target};
@@ -132,19 +132,24 @@ impl Replay {
         let running = deck.programs.len();
         let mut player = deck.player()?;
         pass.play_all(&mut self.source.open()?.read_ahead(), &mut player)?;
-        let checked: Vec<_> = (0..running)
-            .map(|running| player.is_checked(running))
-            .collect();
+        let ran_on: Vec<_> = (0..running).map(|running| player.ran_on(running)).collect();
         drop(player);
         let parts = self.programs.parts.iter();
-        let engines = parts.map(|part| {
-            let (_, running) = self.programs.find(part.recorded.number)?;
-            deck.engine(running, checked.get(running) == Some(&true))
-        });
-        let (engines, reasons): (Vec<_>, Vec<_>) = engines.map(Option::unzip).unzip();
-        let mut report = pass.report(&mut deck, engine, &engines);
-        for (program, why) in report.programs.iter_mut().zip(reasons) {
-            program.engine_why = why.flatten().filter(|_| program.engine != Some(engine));
+        let engines: Vec<_> = parts
+            .map(|part| {
+                let (_, running) = self.programs.find(part.recorded.number)?;
+                let ran_on = (*ran_on.get(running)?)?;
+                Some((ran_on, deck.engine_why(running, ran_on)))
+            })
+            .collect();
+        let engine_of = |known: &Option<(RanOn, _)>| known.as_ref().map(|(ran_on, _)| *ran_on);
+        let mut report = pass.report(
+            &mut deck,
+            engine,
+            &engines.iter().map(engine_of).collect::<Vec<_>>(),
+        );
+        for (program, known) in report.programs.iter_mut().zip(engines) {
+            program.engine_why = known.and_then(|(_, why)| why);
         }
         if let Some((story, found)) = pass.first() {
             let registers = self.registers(story, found, engine)?;

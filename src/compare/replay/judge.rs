@@ -10,7 +10,7 @@ use super::stories::{Found, Story};
 use super::touch::{maps_named, maps_used};
 use super::verdict::{MapReport, MapVerdict, NotCompared, ProgramReport, Report, Verdict};
 use crate::compare::recording::LeftOut;
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, RanOn};
 use crate::spec::MapType;
 use crate::util::MapId;
 use crate::vm::Machine;
@@ -26,12 +26,7 @@ impl Pass<'_> {
     }
 
     /// What is said in the end.
-    pub fn report(
-        &self,
-        deck: &mut Deck,
-        engine: EngineKind,
-        engines: &[Option<EngineKind>],
-    ) -> Report {
+    pub fn report(&self, deck: &mut Deck, engine: EngineKind, engines: &[Option<RanOn>]) -> Report {
         let missing = self.missing.lines(self.header);
         let lacks = self.missing.lacks_firings();
         let maps = self.maps(deck.vm.machine());

@@ -11,7 +11,7 @@ use crate::util::MapId;
 use crate::vm::events::Event;
 use crate::vm::maps::Kind;
 use crate::vm::memory::Slab;
-use crate::vm::{Emitted, Fault, Machine, MapHandle, Output, ProgramHandle, World};
+use crate::vm::{Emitted, Fault, Machine, MapHandle, Output, ProgramHandle, RanOn, World};
 
 /// A machine with the programs of a recording, and maps as its object has them.
 pub(super) struct Deck {
@@ -67,20 +67,11 @@ impl Deck {
         })
     }
 
-    /// The engine that a program runs on, by its place among those that run, and why that is
-    /// not the one that was asked for. Whether the checked one [runs](Player::is_checked) it
-    /// its player knows.
-    pub fn engine(&self, running: usize, is_checked: bool) -> Option<(EngineKind, Option<String>)> {
+    /// Why a program, by its place among those that run, is on another engine than was asked
+    /// for: in the verifier's words where it is the reason.
+    pub fn engine_why(&self, running: usize, ran_on: RanOn) -> Option<String> {
         let (handle, _) = self.programs.get(running)?;
-        let engine = self.vm.engine_of_handle(*handle);
-        let refused = refusal(&self.vm, *handle);
-        Some(match (is_checked, refused) {
-            (true, None) if engine != EngineKind::Checked => {
-                let why = "the recorded context is shorter than what it may read";
-                (EngineKind::Checked, Some(why.to_owned()))
-            }
-            (_, refused) => (engine, refused),
-        })
+        engine_why(&self.vm, *handle, ran_on)
     }
 
     /// Bytes of the context of a program, by its place among those that run.
@@ -99,10 +90,10 @@ impl Deck {
 }
 
 /// What the verifier has against a program, or does not know of it.
-pub(super) fn refusal(vm: &Vm, program: ProgramHandle) -> Option<String> {
-    let known = vm.verification(program)?;
-    known.outcome.as_ref().err()?;
-    Some(known.verdict.message.clone())
+pub(super) fn engine_why(vm: &Vm, program: ProgramHandle, ran_on: RanOn) -> Option<String> {
+    let why = ran_on.fallback?;
+    let known = vm.verification(program).filter(|_| why.is_unverified());
+    Some(known.map_or_else(|| why.to_string(), |known| known.verdict.message.clone()))
 }
 
 /// Plays firings.
@@ -238,9 +229,9 @@ impl Player<'_> {
         self.runners.machine()
     }
 
-    /// Whether the checked engine runs a program, which was not asked for.
-    pub fn is_checked(&self, running: usize) -> bool {
-        self.runners.is_checked(running)
+    /// The engine that runs a program, by its place among those that run.
+    pub fn ran_on(&self, running: usize) -> Option<RanOn> {
+        self.runners.ran_on(running)
     }
 }
 

@@ -12,7 +12,7 @@ use super::touch::Touches;
 use super::verdict::{NotCompared, ProgramReport, Verdict};
 use super::writers::{Strayed, Writers};
 use crate::compare::recording::KernelInfo;
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, RanOn};
 use crate::instrument::{Firing, FiringFlags, Plan, What};
 use crate::program::Program;
 use crate::util::{MapId, Pc};
@@ -250,7 +250,7 @@ impl Story {
     pub fn report(
         &self,
         part: &Part,
-        engine: Option<EngineKind>,
+        ran_on: Option<RanOn>,
         first: Option<FirstDifference>,
         order: Option<String>,
         missing: Option<String>,
@@ -267,7 +267,8 @@ impl Story {
         };
         ProgramReport {
             name: part.recorded.name.clone(),
-            engine,
+            engine: ran_on.map(|ran_on| ran_on.engine),
+            fallback: ran_on.and_then(|ran_on| ran_on.fallback),
             engine_why: None,
             firings: self.firings,
             led_to: self.led_to,

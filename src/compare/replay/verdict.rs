@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use super::difference::FirstDifference;
 use super::word::Word;
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, Fallback};
 use crate::isa::Reg;
 
 /// What came of a replay on one engine. The same recording, object and engine give the same
@@ -33,7 +33,9 @@ pub struct ProgramReport {
     /// The engine that ran it: the checked one where the verifier does not judge its
     /// replay form yet. None where nothing ran.
     pub engine: Option<EngineKind>,
-    /// Why that is not the engine that was asked for: the verifier's line, where it is that.
+    /// Why that is not the engine that was asked for; none if it is.
+    pub fallback: Option<Fallback>,
+    /// The same in words: the verifier's line, where it is that.
     pub engine_why: Option<String>,
     /// Firings that were replayed.
     pub firings: u64,

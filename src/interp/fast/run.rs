@@ -14,7 +14,7 @@ use crate::isa::Reg;
 use crate::lower::{KNOWN, KnownValues, Lowered, Target};
 use crate::util::Pc;
 use crate::vm::helpers::{self, Call, Callbacks};
-use crate::vm::{Fault, FaultKind, HelperProblem, Machine};
+use crate::vm::{Fault, FaultKind, HelperProblem, Machine, RanOn};
 
 /// Why operations stop being executed.
 pub(crate) type Stop = Box<Fault>;
@@ -81,6 +81,8 @@ pub(crate) struct Run<'a> {
     pub budget: Budget,
     pub executed: u64,
     pub(super) tail_calls: u32,
+    /// Another engine that a tail call ever led over to.
+    pub led_to: Option<RanOn>,
     /// What r1 holds at the start.
     pub context_address: u64,
     /// How many callers are to be left when cells end.
@@ -157,6 +159,7 @@ impl<'a> Run<'a> {
             budget,
             executed: 0,
             tail_calls: 0,
+            led_to: None,
             context_address,
             floor: 0,
         };

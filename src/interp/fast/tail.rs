@@ -8,7 +8,7 @@ use super::super::stack::{Frame, MAX_FRAMES, STRIDE};
 use super::run::{Next, Run};
 use crate::lower::{Lowered, Target};
 use crate::spec::limits::{MAX_TAIL_CALLS, STACK_SIZE};
-use crate::vm::{Fault, FaultKind, Machine};
+use crate::vm::{EngineKind, Fallback, Fault, FaultKind, Machine, RanOn};
 
 /// Where a tail call leads.
 pub(crate) enum Tail<'a> {
@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
         let room = self.frames.reach(machine, depth.saturating_sub(1));
         room.map_err(|full| self.fault(at, full.into()))?;
         let lowered = image.lowered();
-        let fast = lowered.filter(|lowered| lowered.may_start(machine, context).is_some());
+        let fast = lowered.filter(|lowered| lowered.may_start(machine, context).is_ok());
         Ok(match fast {
             Some(lowered) => Tail::Fast(image, lowered),
             None => Tail::Checked(image),
@@ -84,6 +84,9 @@ impl<'a> Run<'a> {
         if self.lends {
             self.renew(machine);
         }
+        if self.is_native && image.native().is_none() {
+            self.led_to.get_or_insert(image.ran_on(EngineKind::Jit));
+        }
         self.set_program(machine, image, lowered);
         lowered.read_known(&mut machine.world, &mut self.known);
         let needs = lowered.functions().first().map_or(0, |main| main.stack);
@@ -97,6 +100,7 @@ impl<'a> Run<'a> {
         machine: &mut Machine,
         image: &'a Image,
     ) -> Result<u64, Box<Fault>> {
+        self.led_to = Some(RanOn::checked(Fallback::TailCall));
         let mut frame = Frame::new(0, 0, 0, image, &self.host.regs);
         frame.lends = self.lends;
         // It may look at all of its frame.

@@ -51,6 +51,8 @@ pub struct EngineVerdicts {
     pub engine: &'static str,
     /// By verdict, as JSON has it.
     pub verdicts: BTreeMap<&'static str, u64>,
+    /// How many did not run on the engine, and so have none, by the reason.
+    pub elsewhere: BTreeMap<&'static str, u64>,
     #[serde(skip)]
     counts: BTreeMap<Word, u64>,
 }
@@ -108,6 +110,11 @@ impl GeneratedSummary {
                 .verdicts
                 .iter()
                 .map(|(word, count)| (word.key(), *count))
+                .collect(),
+            elsewhere: engine
+                .elsewhere
+                .iter()
+                .map(|(why, count)| (why.name(), *count))
                 .collect(),
             counts: engine.verdicts.clone(),
         });
@@ -224,6 +231,15 @@ impl fmt::Display for GeneratedSummary {
         if !self.engines.is_empty() {
             writeln!(f)?;
             self.verdicts().fmt(f)?;
+            for engine in &self.engines {
+                for (why, count) in &engine.elsewhere {
+                    writeln!(
+                        f,
+                        "{count} programs not compared on {}: {why}",
+                        engine.engine
+                    )?;
+                }
+            }
         }
         let parts = self.seconds.iter().filter(|(what, _)| **what != "total");
         let parts: Vec<_> = parts.map(|(what, time)| format!("{what} {time}")).collect();
@@ -267,7 +283,7 @@ impl fmt::Display for FindingRow {
 mod tests {
     use super::*;
     use crate::compare::generated::{EngineTally, FindingKind};
-    use crate::harness::EngineKind;
+    use crate::harness::{EngineKind, Fallback};
 
     #[test]
     fn a_summary_says_what_was_found() {
@@ -281,7 +297,8 @@ mod tests {
         tally.unrecordable.insert("a tail call".to_owned(), 2);
         tally.engines.push(EngineTally {
             engine: EngineKind::Jit,
-            verdicts: [(Word::Equal, 5), (Word::Different, 1)].into(),
+            verdicts: [(Word::Equal, 4), (Word::Different, 1)].into(),
+            elsewhere: [(Fallback::Unjudged, 1)].into(),
         });
         tally.findings.push(Finding {
             recipe: Recipe { seed: 7, size: 700 },
@@ -303,6 +320,7 @@ mod tests {
         let text = summary.to_string();
         for line in [
             "10 programs on raw_syscalls:sys_enter, 6 recorded, 96 firings",
+            "1 programs not compared on jit: unjudged",
             "  accepted by both  8",
             "  2  a tail call",
             "  jit      5              0                0                 0           0          1",

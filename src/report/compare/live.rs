@@ -307,6 +307,7 @@ mod tests {
             programs: vec![ProgramReport {
                 name: "count".to_owned(),
                 engine: Some(ran_on),
+                fallback: (ran_on != engine).then_some(crate::vm::Fallback::Rejected),
                 engine_why: (ran_on != engine).then(|| "loops are too long".to_owned()),
                 firings: 1000,
                 led_to: 3,

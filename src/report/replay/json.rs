@@ -9,7 +9,7 @@ use crate::compare::replay::{
     Different, FirstDifference, Gap, Instruction, MapReport, MapVerdict, OutputReport,
     OutputVerdict, ProgramReport, Verdict,
 };
-use crate::harness::EngineKind;
+use crate::harness::{EngineKind, Fallback};
 use crate::report::datum::hex;
 
 pub(in crate::report) fn program_json(program: &ProgramReport) -> Json {
@@ -23,6 +23,7 @@ pub(in crate::report) fn program_json(program: &ProgramReport) -> Json {
         "program": program.name,
         "engine": program.engine.map(EngineKind::name),
         "engine_why": program.engine_why,
+        "fallback": program.fallback.map(Fallback::name),
         "verdict": program.verdict.word().key(),
         "firings": program.firings,
         "led_to": program.led_to,

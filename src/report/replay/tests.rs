@@ -18,6 +18,7 @@ fn program(name: &str, verdict: Verdict) -> ProgramReport {
     ProgramReport {
         name: name.to_owned(),
         engine: Some(EngineKind::Jit),
+        fallback: None,
         engine_why: None,
         firings: 12,
         led_to: 0,
@@ -66,6 +67,7 @@ fn report() -> Report {
             ProgramReport {
                 engine: Some(EngineKind::Checked),
                 led_to: 0,
+                fallback: Some(crate::vm::Fallback::Rejected),
                 engine_why: Some("it is too long".to_owned()),
                 raced: 2,
                 missed: 1,
