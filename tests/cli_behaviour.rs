@@ -294,8 +294,9 @@ fn rejected_cases_run_only_where_it_is_asked_for() {
         let arguments = ["run", "--cases", "tests/cli/rejected.jsonl", "--json"];
         let output = run(arguments.iter().chain(more), "");
         let rows = stdout(&output).lines();
-        let rows: Vec<serde_json::Value> =
-            rows.map(|row| serde_json::from_str(row).expect("JSON")).collect();
+        let rows: Vec<serde_json::Value> = rows
+            .map(|row| serde_json::from_str(row).expect("JSON"))
+            .collect();
         (output.status.code(), rows)
     };
     for engine in ["checked", "interp", "jit"] {
@@ -309,7 +310,10 @@ fn rejected_cases_run_only_where_it_is_asked_for() {
         let (code, rows) = cases(&["--engine", engine, "--unverified"]);
         assert_eq!(code, Some(0));
         let [row] = &rows[..] else { panic!("{rows:?}") };
-        assert_eq!((&row["ok"], &row["engine"]), (&true.into(), &"checked".into()));
+        assert_eq!(
+            (&row["ok"], &row["engine"]),
+            (&true.into(), &"checked".into())
+        );
         let why = row.get("engine_why").and_then(|why| why.as_str());
         let rejected = "the verifier rejects the program: R2 !read_ok";
         assert_eq!(why, (engine != "checked").then_some(rejected), "{engine}");

@@ -7,7 +7,7 @@ use bpflab::program::{MapDef, Program};
 use bpflab::spec::{MapType, ProgType};
 use bpflab::vm::events::Event;
 use bpflab::vm::{FaultKind, ProgramHandle, World};
-use bpflab::{Error, Vm};
+use bpflab::{Error, Object, Vm};
 
 /// A program of this type from its text, with these maps.
 fn program(name: &str, prog_type: ProgType, maps: &[MapDef], text: &str) -> Arc<Program> {
@@ -273,4 +273,105 @@ fn a_program_that_reads_further_than_the_event_goes_is_not_attached() {
     let mut vm = self::vm(&[self::program("q", ProgType::Tracepoint, &[], text)]);
     vm.attach_to("q", tracepoint).unwrap();
     assert_eq!(vm.fire(event).unwrap().returned("q"), Some(0));
+}
+
+/// What a panic says.
+fn said(f: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_err();
+    let text = panic.downcast_ref::<String>().cloned();
+    text.expect("a text")
+}
+
+/// A name that does not exist is no program that did not run, and no buffer without records.
+#[test]
+fn a_mistyped_name_is_an_error_that_names_what_is_there() {
+    let object = Object::open("tests/objects/ringbuf_exec.bpf.o").unwrap();
+    let mut vm = Vm::new(object).unwrap();
+    let event = vm.tracepoint("sched/sched_process_exec").unwrap();
+    let nothing = vm.fire(event.clone()).unwrap_err().to_string();
+    assert!(
+        nothing.contains("none is attached; call attach_all()") && nothing.contains("on_exec"),
+        "{nothing}"
+    );
+    vm.attach_all().unwrap();
+    let other = vm.tracepoint("syscalls/sys_enter_write").unwrap();
+    for outcome in [vm.fire(event).unwrap(), vm.fire(other).unwrap()] {
+        let ran = !outcome.runs.is_empty();
+        assert_eq!(outcome.returned("on_exec").is_some(), ran);
+        assert_eq!(outcome.missed_by("on_exec"), 0);
+        assert_eq!(outcome.records("started").count(), usize::from(ran));
+        for unknown in [
+            said(|| drop(outcome.returned("on_exce"))),
+            said(|| drop(outcome.run("openat"))),
+            said(|| drop(outcome.missed_by("on_exce"))),
+        ] {
+            assert!(unknown.contains("there are: on_exec"), "{unknown}");
+        }
+        for unknown in ["evnts", ".bss"] {
+            let unknown = said(|| drop(outcome.records(unknown).count()));
+            assert!(unknown.contains("no ring or perf buffer"), "{unknown}");
+            assert!(unknown.contains("there are: started"), "{unknown}");
+        }
+    }
+}
+
+/// A value of the wrong size is an error whether or not there is one.
+#[test]
+fn a_type_of_the_wrong_size_is_an_error_without_a_value() {
+    let size = |error: Error| match error {
+        Error::Size {
+            what,
+            wanted,
+            given,
+            ..
+        } => (what, wanted, given),
+        other => panic!("{other}"),
+    };
+    let hash = MapDef::new("hist", MapType::Hash, 4, 8, 4);
+    let per_cpu = MapDef::new("per_cpu", MapType::PercpuHash, 4, 8, 4);
+    let maps = [hash, per_cpu];
+    let vm = vm(&[program("p", ProgType::Xdp, &maps, "r0 = 0\nexit")]);
+    let hist = vm.map("hist").unwrap();
+    assert_eq!(hist.get::<u32, u64>(&12).unwrap(), None);
+    assert_eq!(
+        size(hist.get::<u32, u32>(&12).unwrap_err()),
+        ("value", 8, 4)
+    );
+    assert_eq!(size(hist.get::<u64, u64>(&12).unwrap_err()), ("key", 4, 8));
+    assert_eq!(
+        size(hist.take::<u32, u32>(&12).unwrap_err()),
+        ("value", 8, 4)
+    );
+    assert_eq!(hist.entries::<u32, u64>().unwrap(), [(0, 0); 0]);
+    assert_eq!(
+        size(hist.entries::<u32, u32>().unwrap_err()),
+        ("value", 8, 4)
+    );
+    assert_eq!(size(hist.entries::<u64, u64>().unwrap_err()), ("key", 4, 8));
+    assert_eq!(size(hist.keys::<u64>().unwrap_err()), ("key", 4, 8));
+    let per_cpu = vm.map("per_cpu").unwrap();
+    assert_eq!(per_cpu.get_per_cpu::<u32, u64>(&12).unwrap(), None);
+    let wrong = per_cpu.get_per_cpu::<u32, u32>(&12).unwrap_err();
+    assert_eq!(size(wrong), ("value", 8, 4));
+}
+
+/// A system call's record has 8 bytes for an `int`: a number that an `int` can't hold is no
+/// value of it.
+#[test]
+fn a_number_beyond_the_fields_type_is_refused() {
+    let vm = Vm::with_world(World::default());
+    let openat = vm.tracepoint("syscalls/sys_enter_openat").unwrap();
+    for fits in [0, -100i64, 0xffff_ffff, i64::from(i32::MIN)] {
+        openat.clone().set("dfd", fits).unwrap();
+    }
+    for (field, number) in [
+        ("flags", 1i64 << 40),
+        ("args[2]", 1 << 32),
+        ("dfd", -(1 << 31) - 1),
+    ] {
+        let error = openat.clone().set(field, number).unwrap_err().to_string();
+        assert!(error.contains("32 bits"), "{field}: {error}");
+    }
+    let write = vm.tracepoint("syscalls/sys_enter_write").unwrap();
+    write.set("count", 1i64 << 40).unwrap();
 }

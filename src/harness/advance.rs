@@ -44,7 +44,7 @@ impl Vm {
         let end = now.saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX));
         let mut outcome = Outcome {
             passed: true,
-            ..Outcome::default()
+            ..self.machine.outcome()
         };
         let mut calls = 0;
         while let Some(due) = self.machine.take_due(end) {

@@ -96,6 +96,17 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// An event that can't run a program, since none is attached anywhere.
+    #[error(
+        "event '{event}' runs no program: none is attached; call attach_all(), or attach \
+         one of: {there}"
+    )]
+    NothingAttached {
+        /// The event.
+        event: String,
+        /// The programs that are loaded.
+        there: String,
+    },
     /// A program that the kernel does not take at a place.
     #[error("program '{program}' can't be attached to {place}: {errno}: {why}")]
     Refused {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::Result;
+use super::error::{Error, Result, list};
 use super::interrupt::{Interrupt, Interrupts};
 use super::stage::{Stage, Troupe};
 use super::vm::Vm;
@@ -75,14 +75,21 @@ impl Vm {
 
     /// Fires an event: runs the programs that are attached to its place, in the order in
     /// which Linux runs them there; [`attach`](crate::vm::attach) says which that is, and
-    /// what becomes of their results.
+    /// what becomes of their results. None may be attached to this one's.
     ///
     /// # Errors
-    /// [`Error::Fault`](super::Error::Fault) when a program does what it must not,
-    /// [`Error::Event`](super::Error::Event) when the event is none for its type.
+    /// [`Error::NothingAttached`] when no program is attached anywhere, [`Error::Fault`]
+    /// when a program does what it must not, [`Error::Event`] when the event is none for
+    /// its type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+        if self.attached.is_empty() {
+            return Err(Error::NothingAttached {
+                event: event.name().to_owned(),
+                there: list(self.programs().map(|program| program.name.as_str())),
+            });
+        }
         let (machine, checked, stage) = self.stage();
+        let mut outcome = machine.outcome();
         stage.fire(machine, checked, &event, &mut outcome)?;
         if outcome.passed {
             outcome.sample = event.into_sample(machine.world.task().pid().cast_signed());
@@ -158,7 +165,7 @@ impl Vm {
         let args = [scene.context, 0, 0, 0, 0];
         let (machine, images, budget) = (&mut *scene.machine, stage.images, stage.budget);
         let finished = checked.run_watched(machine, images, entry, args, budget, watch)?;
-        let mut outcome = Outcome::default();
+        let mut outcome = scene.machine.outcome();
         scene.collect(&mut outcome);
         let run = Run {
             program: entry.program().name.clone(),

@@ -115,7 +115,7 @@ impl Vm {
         };
         let mut outcome = Outcome {
             passed: true,
-            ..Outcome::default()
+            ..self.machine.outcome()
         };
         let mut seq_num = 0;
         for (number, event) in (0..).zip(shown) {

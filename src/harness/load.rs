@@ -144,6 +144,7 @@ impl Vm {
         let mut handles = Vec::with_capacity(programs.len());
         for (program, verification) in programs.into_iter().zip(verifications) {
             let machine = &mut self.machine;
+            machine.add_names(&program);
             let image = match &verification.outcome {
                 Ok(verified) => {
                     let mut image = Image::verified(verified, maps.clone(), machine, self.passes)?;

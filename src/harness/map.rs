@@ -100,10 +100,10 @@ impl<'a> MapView<'a> {
         K: IntoBytes + Immutable + ?Sized,
         V: FromBytes,
     {
-        let Some(bytes) = self.get_bytes(key.as_bytes())? else {
-            return Ok(None);
-        };
-        self.decode(&bytes).map(Some)
+        match self.get_bytes(key.as_bytes())? {
+            Some(bytes) => self.decode(&bytes).map(Some),
+            None => self.none(),
+        }
     }
 
     /// The values of all CPUs under a key, CPU 0 first.
@@ -115,6 +115,8 @@ impl<'a> MapView<'a> {
         K: IntoBytes + Immutable + ?Sized,
         V: FromBytes,
     {
+        // Of a value that is not there the type is as wrong as of one that is.
+        self.check("value", self.def().value_size as usize, size_of::<V>())?;
         let bytes = self.get_bytes(key.as_bytes())?;
         bytes.map(|bytes| self.decode_per_cpu(&bytes)).transpose()
     }
@@ -230,9 +232,15 @@ impl<'a> MapView<'a> {
     fn taken<V: FromBytes>(&self, key: &[u8]) -> Result<Option<V>> {
         match self.map.take(key, UpdateFlags::empty()) {
             Ok(value) => self.decode(&value).map(Some),
-            Err(Errno::ENOENT) => Ok(None),
+            Err(Errno::ENOENT) => self.none(),
             Err(errno) => Err(self.failed("taking", errno)),
         }
+    }
+
+    /// No value, of a type that one could have.
+    fn none<V>(&self) -> Result<Option<V>> {
+        self.check("value", self.map.user_value_size(), size_of::<V>())?;
+        Ok(None)
     }
 
     /// Whether a bloom filter may have a value. Here it never has one that was not
@@ -277,7 +285,12 @@ impl<'a> MapView<'a> {
         K: FromBytes,
         V: FromBytes,
     {
-        let entries = self.entries_bytes()?.into_iter();
+        let entries = self.entries_bytes()?;
+        if entries.is_empty() {
+            self.check("key", self.def().key_size as usize, size_of::<K>())?;
+            self.none::<V>()?;
+        }
+        let entries = entries.into_iter();
         let typed = entries.map(|(key, value)| Ok((self.decode_key(&key)?, self.decode(&value)?)));
         typed.collect()
     }
@@ -291,6 +304,8 @@ impl<'a> MapView<'a> {
         K: FromBytes,
         V: FromBytes,
     {
+        self.check("key", self.def().key_size as usize, size_of::<K>())?;
+        self.check("value", self.def().value_size as usize, size_of::<V>())?;
         let entries = self.entries_bytes()?.into_iter();
         let typed =
             entries.map(|(key, value)| Ok((self.decode_key(&key)?, self.decode_per_cpu(&value)?)));
@@ -302,6 +317,7 @@ impl<'a> MapView<'a> {
     /// # Errors
     /// As of [`get`](Self::get).
     pub fn keys<K: FromBytes>(&self) -> Result<Vec<K>> {
+        self.check("key", self.def().key_size as usize, size_of::<K>())?;
         let keys = self.map.keys();
         let keys = keys.map_err(|errno| self.failed("walk", errno))?;
         let size = self.def().key_size as usize;

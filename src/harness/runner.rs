@@ -124,7 +124,7 @@ impl Runner<'_> {
     /// are now, and the last run that came to its end.
     #[must_use]
     pub fn finish(mut self) -> Outcome {
-        let mut outcome = Outcome::default();
+        let mut outcome = self.scene.machine.outcome();
         self.scene.collect(&mut outcome);
         if let Some(Finished { r0, insns }) = self.runs.last {
             let program = self.runs.program.name.clone();

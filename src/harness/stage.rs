@@ -464,7 +464,7 @@ impl<'a> Stage<'a> {
         program: ProgramHandle,
         event: &Event,
     ) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+        let mut outcome = machine.outcome();
         let turn = Turn::alone(program, event);
         let (r0, _) = self.run_on(machine, checked, &turn, event, &mut outcome)?;
         outcome.passed = low32(r0) != 0;
@@ -527,7 +527,7 @@ impl Fire for Troupe {
     ) -> std::result::Result<Outcome, HelperProblem> {
         // The frames of the run around it are in use.
         let mut checked = Checked::new();
-        let mut outcome = Outcome::default();
+        let mut outcome = machine.outcome();
         let stage = self.stage();
         let fired = stage.fire(machine, &mut checked, event, &mut outcome);
         checked.retire(machine);

@@ -57,8 +57,8 @@ impl Vm {
     /// As of [`fire`](Self::fire), but for faults, which the result has.
     pub fn fire_for(&mut self, programs: &[ProgramHandle], event: Event) -> Result<Volley> {
         let times = RefCell::new(Times::default());
-        let mut outcome = Outcome::default();
         let (machine, checked, mut stage) = self.stage();
+        let mut outcome = machine.outcome();
         stage.times = Some(&times);
         let fired = stage.fire_for(machine, checked, programs, &event, &mut outcome);
         let Times { runs, stopped } = times.into_inner();

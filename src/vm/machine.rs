@@ -21,11 +21,13 @@ use super::kfuncs::state::State as KfuncState;
 use super::loaded::LoadedMap;
 use super::maps::Record;
 use super::memory::{Address, Pointer, Region, SharedBytes, Space, SpaceFull};
+use super::names::Names;
 use super::outcome::{Nested, Outcome, Output};
 use super::passing::Passing;
 use super::probed::Probed;
 use super::sockets::state::Sockets;
 use super::world::World;
+use crate::program::Program;
 use crate::spec::ProgType;
 use crate::util::HelperId;
 
@@ -69,6 +71,8 @@ pub struct Machine {
     /// Attached programs that are active, and events in the middle of runs.
     pub(super) nesting: Nesting,
     seat: Seat,
+    /// What outcomes may be asked for.
+    names: Arc<Names>,
 }
 
 /// Who can fire an event on a machine in the middle of a run.
@@ -148,6 +152,20 @@ impl Machine {
             current: None,
             sockets: Sockets::default(),
             nesting: Nesting::default(),
+            names: Arc::default(),
+        }
+    }
+
+    /// Says which program is loaded, so that outcomes know its name.
+    pub(crate) fn add_names(&mut self, program: &Program) {
+        Arc::make_mut(&mut self.names).add_program(program);
+    }
+
+    /// An outcome of which nothing came yet.
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome {
+            names: Some(self.names.clone()),
+            ..Outcome::default()
         }
     }
 
@@ -184,6 +202,7 @@ impl Machine {
             current: None,
             sockets: self.sockets.fork(),
             nesting: Nesting::default(),
+            names: self.names.clone(),
         })
     }
 

@@ -20,6 +20,7 @@ mod machine;
 mod map_places;
 pub mod maps;
 pub mod memory;
+mod names;
 mod nesting;
 mod outcome;
 mod owners;

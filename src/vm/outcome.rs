@@ -8,6 +8,7 @@ use super::events::{KernSide, Sample};
 use super::fault::Fault;
 use super::inject::Injected;
 use super::memory::Pointer;
+use super::names::Names;
 use super::redirect::Redirect;
 use crate::spec::ContextKind;
 use crate::spec::context::{self, Arch};
@@ -60,6 +61,8 @@ pub struct Outcome {
     pub unreleased: Vec<Pointer>,
     /// Calls that failed because the test wanted them to, in order.
     pub injected: Vec<Injected>,
+    /// The names that it may be asked for; none where nobody knows them.
+    pub(crate) names: Option<Arc<Names>>,
 }
 
 /// A program that is attached where an event happened, and did not run.
@@ -167,15 +170,41 @@ pub enum Output {
 impl Outcome {
     /// What a program returned, the low 32 bits of r0; `None` where it did not
     /// run. The first run counts where it ran more than once.
+    ///
+    /// # Panics
+    /// Where no program of this name is loaded, with the names that are: `None` would let
+    /// a test pass whose author mistyped it, and a test has nothing else to do with an
+    /// error than to fail. [`runs`](Self::runs) has all runs, for names that are not a
+    /// test's own.
     #[must_use]
+    #[track_caller]
     pub fn returned(&self, program: &str) -> Option<u32> {
         self.run(program).map(Run::returned)
     }
 
     /// A program's run.
+    ///
+    /// # Panics
+    /// As of [`returned`](Self::returned).
     #[must_use]
+    #[track_caller]
     pub fn run(&self, program: &str) -> Option<&Run> {
-        self.runs.iter().find(|run| run.program == program)
+        let found = self.runs.iter().find(|run| run.program == program);
+        if found.is_none() {
+            self.check_program(program);
+        }
+        found
+    }
+
+    #[track_caller]
+    fn check_program(&self, program: &str) {
+        let known = self
+            .names
+            .as_ref()
+            .map(|names| names.check_program(program));
+        if let Some(Err(unknown)) = known {
+            panic!("{unknown}");
+        }
     }
 
     /// The runs that were not on the engine that was chosen, those of events in the middle
@@ -219,8 +248,13 @@ impl Outcome {
     }
 
     /// How often a program was skipped, events in the middle of this one included.
+    ///
+    /// # Panics
+    /// As of [`returned`](Self::returned).
     #[must_use]
+    #[track_caller]
     pub fn missed_by(&self, program: &str) -> usize {
+        self.check_program(program);
         let own = self
             .missed
             .iter()
@@ -279,7 +313,17 @@ impl Outcome {
     }
 
     /// The records that went to a ring buffer or perf buffer of this name.
+    ///
+    /// # Panics
+    /// Where no loaded program has such a buffer, with the names of those that there are,
+    /// for the reason that [`returned`](Self::returned) gives. [`outputs`](Self::outputs)
+    /// has all records.
+    #[track_caller]
     pub fn records(&self, of: &str) -> impl Iterator<Item = &[u8]> {
+        let known = self.names.as_ref().map(|names| names.check_buffer(of));
+        if let Some(Err(unknown)) = known {
+            panic!("{unknown}");
+        }
         self.outputs.iter().filter_map(move |output| match output {
             Output::Perf { map, data, .. } | Output::RingBuf { map, data } if **map == *of => {
                 Some(data.as_slice())

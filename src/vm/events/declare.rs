@@ -130,6 +130,7 @@ impl Declaration {
             offset,
             shape,
             storage,
+            narrow: None,
         });
         self
     }

@@ -12,7 +12,7 @@
 
 use super::error::EventError;
 use super::layout::{HIDDEN, Layout, Source};
-use super::shape::{Field, Shape, Storage};
+use super::shape::{Field, Shape, Storage, c_size};
 use super::syscall;
 use crate::spec::limits::MAX_TRACE_SIZE;
 
@@ -283,6 +283,7 @@ impl<'a> Declared<'a> {
                 // A type whose size is not known is bytes.
                 shape: self.element(None, signed),
                 storage: self.storage,
+                narrow: None,
             });
         }
         if offset < HIDDEN && offset.saturating_add(size) > HIDDEN {
@@ -295,7 +296,7 @@ impl<'a> Declared<'a> {
         } else {
             self.array(size, signed)
         };
-        Ok(Field::inline(name, offset, shape))
+        Ok(Field::inline(name, offset, shape).of_c_type(self.ctype))
     }
 
     /// An array of this size in all.
@@ -349,24 +350,6 @@ fn brackets(text: &str) -> Option<(&str, Vec<&str>)> {
         rest = before.trim_end();
     }
     Some((rest, found))
-}
-
-/// The size of a C scalar on 64-bit Linux, by its words.
-fn c_size(words: &[&str]) -> Option<u32> {
-    let longs = words.iter().filter(|word| **word == "long").count();
-    if longs > 0 {
-        return Some(8);
-    }
-    Some(match *words.iter().rfind(|word| **word != "signed")? {
-        "char" | "bool" | "_Bool" | "u8" | "s8" | "__u8" | "__s8" | "uint8_t" | "int8_t" => 1,
-        "short" | "u16" | "s16" | "__u16" | "__s16" | "__be16" | "__le16" | "uint16_t"
-        | "int16_t" => 2,
-        "int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__be32" | "__le32"
-        | "uint32_t" | "int32_t" | "pid_t" | "uid_t" | "gid_t" | "dev_t" | "gfp_t" => 4,
-        "u64" | "s64" | "__u64" | "__s64" | "__be64" | "__le64" | "uint64_t" | "int64_t"
-        | "size_t" | "ssize_t" | "loff_t" | "sector_t" => 8,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -159,5 +159,5 @@ pub(super) fn of_table(field: &EventField) -> Field {
         (false, 0 | 1) => Shape::number(field.size, field.signed),
         (false, count) => Shape::number(field.size / count, field.signed).times(count),
     };
-    Field::inline(field.name, field.offset, shape)
+    Field::inline(field.name, field.offset, shape).of_c_type(field.c_type)
 }

@@ -49,6 +49,9 @@ impl Values {
             problem,
         };
         if part.field.storage == Storage::Inline {
+            if part.shape == &part.field.shape {
+                part.field.check(value).map_err(error)?;
+            }
             let at = part.offset as usize;
             let out = at
                 .checked_add(part.shape.size() as usize)

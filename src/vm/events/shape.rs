@@ -75,6 +75,9 @@ pub struct Field {
     pub shape: Shape,
     /// Where its value lies.
     pub storage: Storage,
+    /// How many bits its type in C has, where it lies in more: the `int flags` of a system
+    /// call, whose record has a register for it.
+    pub narrow: Option<u32>,
 }
 
 /// A part of a field that a path led to.
@@ -291,6 +294,24 @@ fn store(number: i128, bits: u32, out: &mut [u8]) -> Result<(), ValueProblem> {
     Ok(())
 }
 
+/// The size of a C scalar on 64-bit Linux, by its words.
+pub(super) fn c_size(words: &[&str]) -> Option<u32> {
+    let longs = words.iter().filter(|word| **word == "long").count();
+    if longs > 0 {
+        return Some(8);
+    }
+    Some(match *words.iter().rfind(|word| **word != "signed")? {
+        "char" | "bool" | "_Bool" | "u8" | "s8" | "__u8" | "__s8" | "uint8_t" | "int8_t" => 1,
+        "short" | "u16" | "s16" | "__u16" | "__s16" | "__be16" | "__le16" | "uint16_t"
+        | "int16_t" => 2,
+        "int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__be32" | "__le32"
+        | "uint32_t" | "int32_t" | "pid_t" | "uid_t" | "gid_t" | "dev_t" | "gfp_t" => 4,
+        "u64" | "s64" | "__u64" | "__s64" | "__be64" | "__le64" | "uint64_t" | "int64_t"
+        | "size_t" | "ssize_t" | "loff_t" | "sector_t" => 8,
+        _ => return None,
+    })
+}
+
 impl Field {
     /// A field at its offset.
     #[must_use]
@@ -301,6 +322,25 @@ impl Field {
             offset,
             shape,
             storage: Storage::Inline,
+            narrow: None,
+        }
+    }
+
+    /// The same that lies in more bytes than its type in C has.
+    #[must_use]
+    pub(super) fn of_c_type(mut self, c_type: &str) -> Self {
+        let words: Vec<_> = c_type.split_whitespace().collect();
+        if let (Shape::Int { size, .. }, Some(bytes)) = (&self.shape, c_size(&words)) {
+            self.narrow = (bytes < *size).then_some(bytes * 8);
+        }
+        self
+    }
+
+    /// Whether a value fits the type in C.
+    pub(super) fn check(&self, value: &FieldValue) -> Result<(), ValueProblem> {
+        match (self.narrow, value) {
+            (Some(bits), FieldValue::Int(number)) => store(*number, bits, &mut [0; 8]),
+            _ => Ok(()),
         }
     }
 

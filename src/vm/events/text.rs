@@ -8,7 +8,7 @@ impl FieldValue {
     ///
     /// | text | value |
     /// |---|---|
-    /// | `4096`, `-1`, `0x1000`, `0o17`, `0b101`, `1_000`, `true` | a number |
+    /// | `4096`, `-1`, `0x1000`, `0o17`, `0b101`, `1_000`, `true` | a number; `017`, which is octal in C, is an error |
     /// | `'x'` | a number: the character's code |
     /// | `"dd"` | text; `\n`, `\t`, `\r`, `\0`, `\\`, `\"` and `\xNN` as in C |
     /// | `hex:dead beef` | bytes |
@@ -54,6 +54,9 @@ impl FieldValue {
             _ => {}
         }
         let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
+        if is_maybe_octal(digits) {
+            return Err(TextError::new(start, NO_LEADING_ZERO));
+        }
         if digits.starts_with(|c: char| c.is_ascii_digit()) {
             return match number(value) {
                 Some(number) => Ok(Self::Int(number)),
@@ -118,6 +121,16 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, TextError> {
     }
 }
 
+/// What is said of a number that C reads as octal and a person may mean as decimal.
+const NO_LEADING_ZERO: &str = "a number without a zero in front: it is octal in C; write 0o17 \
+                               for an octal one, 15 for a decimal one, or quote it if it is text";
+
+/// Whether digits have a zero in front that says nothing of their base.
+fn is_maybe_octal(digits: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit() || c == '_';
+    digits.len() > 1 && digits.starts_with('0') && digits.chars().all(is_digit)
+}
+
 /// A number with sign and base; `None` if it is none or exceeds 64 bits.
 fn number(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
@@ -143,6 +156,9 @@ fn numbers(text: &str) -> Result<FieldValue, TextError> {
     let mut values = Vec::new();
     let mut at = 0;
     for item in text.split(',') {
+        if is_maybe_octal(item.trim().trim_start_matches(['-', '+'])) {
+            return Err(TextError::new(at, NO_LEADING_ZERO));
+        }
         values.push(number(item.trim()).ok_or_else(|| TextError::new(at, "a number"))?);
         at += item.len() + 1;
     }
@@ -207,6 +223,13 @@ mod tests {
             FieldValue::Int(u64::MAX.into())
         );
         assert_eq!(parse("true"), FieldValue::Int(1));
+        assert_eq!((parse("0"), parse("0o101")), (0.into(), 65.into()));
+        assert_eq!(parse("0b101"), FieldValue::Int(5));
+        assert_eq!(parse("00:11:22:33:44:55"), "00:11:22:33:44:55".into());
+        for octal in ["0101", "-017", "00", "[1, 07]", "08"] {
+            let error = FieldValue::parse(octal).unwrap_err().to_string();
+            assert!(error.contains("octal"), "{octal}: {error}");
+        }
         assert_eq!(parse("'A'"), FieldValue::Int(65));
         assert_eq!(parse("/etc/passwd"), FieldValue::from("/etc/passwd"));
         assert_eq!(parse("10.0.0.1"), FieldValue::from("10.0.0.1"));
