@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bpflab::compare::{Ours, Subject};
 use bpflab::harness::{EngineKind, Fallback};
 use bpflab::program::Program;
-use bpflab::verifier::{Options, verify};
+use bpflab::verifier::{Decision, Options, verify};
 use bpflab::vm::World;
 use bpflab::vm::events::{Event, EventKind};
 use bpflab::{Object, Vm};
@@ -47,11 +47,11 @@ fn events(program: &Arc<Program>) -> Vec<Event> {
 
 /// Why only the checked engine runs a program, if that is so.
 fn unverified(program: &Arc<Program>) -> Option<Fallback> {
-    let reject = verify(program, &Options::default()).outcome.err()?;
-    Some(match reject.is_unsupported() {
-        true => Fallback::Unjudged,
-        false => Fallback::Rejected,
-    })
+    match verify(program, &Options::default()).verdict.decision {
+        Decision::Accept => None,
+        Decision::Reject => Some(Fallback::Rejected),
+        Decision::Unjudged => Some(Fallback::Unjudged),
+    }
 }
 
 /// Runs a program on all engines: on those that are asked for, unless it is not verified.
