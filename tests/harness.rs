@@ -301,14 +301,14 @@ fn a_mistyped_name_is_an_error_that_names_what_is_there() {
         assert_eq!(outcome.missed_by("on_exec"), 0);
         assert_eq!(outcome.records("started").count(), usize::from(ran));
         for unknown in [
-            said(|| drop(outcome.returned("on_exce"))),
-            said(|| drop(outcome.run("openat"))),
-            said(|| drop(outcome.missed_by("on_exce"))),
+            said(|| _ = outcome.returned("on_exce")),
+            said(|| _ = outcome.run("openat")),
+            said(|| _ = outcome.missed_by("on_exce")),
         ] {
             assert!(unknown.contains("there are: on_exec"), "{unknown}");
         }
         for unknown in ["evnts", ".bss"] {
-            let unknown = said(|| drop(outcome.records(unknown).count()));
+            let unknown = said(|| _ = outcome.records(unknown).count());
             assert!(unknown.contains("no ring or perf buffer"), "{unknown}");
             assert!(unknown.contains("there are: started"), "{unknown}");
         }
