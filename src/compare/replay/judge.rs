@@ -185,6 +185,7 @@ fn left_out(programs: &[LeftOut]) -> impl Iterator<Item = ProgramReport> {
     programs.iter().map(|left| ProgramReport {
         name: left.program.clone(),
         engine: None,
+        fallback: None,
         engine_why: None,
         firings: 0,
         led_to: 0,

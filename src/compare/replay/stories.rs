@@ -12,7 +12,7 @@ use super::touch::Touches;
 use super::verdict::{NotCompared, ProgramReport, Verdict};
 use super::writers::{Strayed, Writers};
 use crate::compare::recording::KernelInfo;
-use crate::harness::{EngineKind, RanOn};
+use crate::harness::RanOn;
 use crate::instrument::{Firing, FiringFlags, Plan, What};
 use crate::program::Program;
 use crate::util::{MapId, Pc};
