@@ -101,7 +101,7 @@ fn tail_calls_come_back_as_in_the_kernel() {
             most = most.max(*waiting.unwrap());
             as_in_the_kernel(tally, subject)
         });
-        tally.check();
+        tally.tell();
         assert!(tally.accepted() >= 0.9 && tally.faults == 0, "{tally:?}");
         // The first of a program's functions leaves one frame to wait: 33 are 33 tail calls.
         assert!(most >= 33 || tally.made < 40, "{most} frames at most");
