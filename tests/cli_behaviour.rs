@@ -305,7 +305,10 @@ fn rejected_cases_run_only_where_it_is_asked_for() {
         let [row] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((&row["ok"], &row["engine"]), (&false.into(), &().into()));
         let error = row["error"].as_str().expect("a reason");
-        assert!(error.contains("is rejected: R2 !read_ok; --unverified"), "{error}");
+        assert!(
+            error.contains("is rejected: R2 !read_ok; --unverified"),
+            "{error}"
+        );
 
         let (code, rows) = cases(&["--engine", engine, "--unverified"]);
         assert_eq!(code, Some(0));

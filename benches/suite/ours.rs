@@ -32,7 +32,12 @@ impl Ours {
         let loaded = vm.load_programs(&linux.maps.clone(), vec![linux]);
         let handle = loaded.map_err(|error| error.to_string())?[0];
         let verdict = vm.verdict(program.name).expect("it is there");
-        assert!(verdict.is_accepted(), "{}: {}", program.name, verdict.message);
+        assert!(
+            verdict.is_accepted(),
+            "{}: {}",
+            program.name,
+            verdict.message
+        );
         if vm.engine_of_handle(handle).engine != self.0 {
             return Err(format!("{} does not run here", self.0));
         }
