@@ -90,7 +90,8 @@ fn maps_are_counted() {
     assert!(verdict(&missing).starts_with("EBADF"));
 }
 
-/// A value with a watched struct in an array in a struct, and one under another name.
+/// A value with a watched struct in an array in a struct, and one under another name. A
+/// struct counts only in its size and at its alignment.
 #[test]
 fn watched_fields_are_not_for_every_program() {
     let mut b = Builder::new();
@@ -102,16 +103,16 @@ fn watched_fields_are_not_for_every_program() {
         bitfield: None,
     };
     let lock = b.structure("bpf_spin_lock", 4, &[member("val", int, 0)]);
-    let timer = b.structure("bpf_timer", 4, &[member("x", int, 0)]);
-    let queue = b.structure("bpf_wq", 4, &[member("x", int, 0)]);
+    let timer = b.structure("bpf_timer", 16, &[member("x", int, 0)]);
+    let queue = b.structure("bpf_wq", 16, &[member("x", int, 0)]);
     let alias = b.typedef("lock_t", lock);
     let timers = b.array(Array {
         element: timer,
         index: int,
         len: 1,
     });
-    let inner = b.structure("inner", 8, &[member("t", timers, 32)]);
-    let nested = b.structure("nested", 16, &[member("in", inner, 64)]);
+    let inner = b.structure("inner", 24, &[member("t", timers, 64)]);
+    let nested = b.structure("nested", 32, &[member("in", inner, 64)]);
     let locked = b.structure("locked", 16, &[member("lock", lock, 0)]);
     let aliased = b.structure("aliased", 16, &[member("lock", alias, 0)]);
     let queued = b.structure("queued", 16, &[member("w", queue, 0)]);
