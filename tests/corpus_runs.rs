@@ -145,7 +145,8 @@ fn the_kernels_return_values_on_every_engine() {
         let (least, expected) = match engine.as_str() {
             "checked" => (507, BTreeMap::new()),
             _ if is_missing => (0, column.elsewhere.clone()),
-            _ => (0, BTreeMap::new()),
+            // What the verifier does not judge runs checked, and is not counted as equal.
+            _ => (480, BTreeMap::from([(Fallback::Unjudged, 27)])),
         };
         assert!(equal.unwrap_or(0) >= least, "{engine}: {column:?}");
         assert_eq!(column.elsewhere, expected, "{engine}");

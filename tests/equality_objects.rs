@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bpflab::compare::{Ours, Subject};
-use bpflab::harness::{EngineKind, Fallback};
+use bpflab::harness::EngineKind;
 use bpflab::program::Program;
-use bpflab::verifier::{Decision, Options, verify};
 use bpflab::vm::World;
 use bpflab::vm::events::{Event, EventKind};
 use bpflab::{Object, Vm};
@@ -45,22 +44,10 @@ fn events(program: &Arc<Program>) -> Vec<Event> {
     events
 }
 
-/// Why only the checked engine runs a program, if that is so.
-fn unverified(program: &Arc<Program>) -> Option<Fallback> {
-    match verify(program, &Options::default()).verdict.decision {
-        Decision::Accept => None,
-        Decision::Reject => Some(Fallback::Rejected),
-        Decision::Unjudged => Some(Fallback::Unjudged),
-    }
-}
-
 /// Runs a program on all engines: on those that are asked for, unless it is not verified.
 fn run(tally: &mut Tally, program: &Arc<Program>, others: &[Arc<Program>]) -> Result<(), String> {
     tally.made += 1;
-    tally.allowed = unverified(program).into_iter().collect();
-    if others.iter().any(|other| unverified(other).is_some()) {
-        tally.allowed.insert(Fallback::TailCall);
-    }
+    tally.allow_unverified(program, others);
     for event in events(program) {
         let subject = Subject::new(program.clone(), event).with_others(others.to_vec());
         tally.agree(&subject, &mut fast())?;

@@ -1,9 +1,12 @@
 //! What was counted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bpflab::compare::{Answer, Engine, Ours, Subject, difference};
 use bpflab::harness::{EngineKind, Fallback};
+use bpflab::program::Program;
+use bpflab::verifier::{Decision, Options, verify};
 
 /// What a test has made and run.
 #[derive(Debug, Default)]
@@ -45,6 +48,15 @@ impl Tally {
         1.0 - refused as f64 / self.made as f64
     }
 
+    /// Allows the fallbacks that follow from what the verifier says of a program and of those
+    /// to which it may jump, and no others.
+    pub fn allow_unverified(&mut self, program: &Arc<Program>, others: &[Arc<Program>]) {
+        self.allowed = unverified(program).into_iter().collect();
+        if others.iter().any(|other| unverified(other).is_some()) {
+            self.allowed.insert(Fallback::TailCall);
+        }
+    }
+
     /// Runs a subject on these engines: they all have to say what the checked one says.
     pub fn agree(&mut self, subject: &Subject, engines: &mut [Ours]) -> Result<Answer, String> {
         let checked = Ours::new(EngineKind::Checked).run(subject);
@@ -79,5 +91,14 @@ impl Tally {
     /// Tells what was counted.
     pub fn tell(&self) {
         eprintln!("{}: {self:#?}", self.what);
+    }
+}
+
+/// Why a program runs on the checked engine only, if it does.
+fn unverified(program: &Arc<Program>) -> Option<Fallback> {
+    match verify(program, &Options::default()).verdict.decision {
+        Decision::Accept => None,
+        Decision::Reject => Some(Fallback::Rejected),
+        Decision::Unjudged => Some(Fallback::Unjudged),
     }
 }

@@ -323,7 +323,7 @@ mod tests {
             "1 programs not compared on jit: unjudged",
             "  accepted by both  8",
             "  2  a tail call",
-            "  jit      5              0                0                 0           0          1",
+            "  jit      4              0                0                 0           0          1",
         ] {
             assert!(text.contains(line), "{text}");
         }
