@@ -137,6 +137,7 @@ impl Vm {
             }
             _ => {}
         }
+        self.has_attached = true;
         self.attached.push(Attached {
             program,
             point,

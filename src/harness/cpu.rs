@@ -52,6 +52,7 @@ impl Vm {
             verifications: self.verifications.clone(),
             engine: self.engine,
             attached: self.attached.clone(),
+            has_attached: self.has_attached,
             interrupts: self.interrupts.copied(),
             declared: self.declared.clone(),
             shared: self.shared.clone(),

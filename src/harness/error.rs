@@ -96,9 +96,9 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
-    /// An event that can't run a program, since none is attached anywhere.
+    /// An event that can't run a program, since none was ever attached.
     #[error(
-        "event '{event}' runs no program: none is attached; call attach_all(), or attach \
+        "event '{event}' runs no program: none was ever attached; call attach_all(), or attach \
          one of: {there}"
     )]
     NothingAttached {

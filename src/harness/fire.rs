@@ -78,11 +78,11 @@ impl Vm {
     /// what becomes of their results. None may be attached to this one's.
     ///
     /// # Errors
-    /// [`Error::NothingAttached`] when programs are loaded and none is attached anywhere, [`Error::Fault`]
+    /// [`Error::NothingAttached`] when programs are loaded and none was ever attached, [`Error::Fault`]
     /// when a program does what it must not, [`Error::Event`] when the event is none for
     /// its type.
     pub fn fire(&mut self, event: Event) -> Result<Outcome> {
-        if self.attached.is_empty() && !self.images.is_empty() {
+        if !self.has_attached && !self.images.is_empty() {
             return Err(Error::NothingAttached {
                 event: event.name().to_owned(),
                 there: list(self.programs().map(|program| program.name.as_str())),

@@ -50,6 +50,8 @@ pub struct Vm {
     pub(super) engine: EngineKind,
     /// Who is attached where, in the order of attachment.
     pub(super) attached: Vec<Attached>,
+    /// Whether a program was ever attached: whoever has never done so has forgotten it.
+    pub(super) has_attached: bool,
     /// What happens in the middle of runs.
     pub(super) interrupts: Interrupts,
     /// Tracepoints that only the test knows.
@@ -89,6 +91,7 @@ impl Vm {
             verifications: Vec::new(),
             engine: EngineKind::default(),
             attached: Vec::new(),
+            has_attached: false,
             interrupts: Interrupts::default(),
             declared: Vec::new(),
             shared: Vec::new(),
