@@ -85,9 +85,14 @@ fn maps_are_counted() {
     let mut again = naming(ProgType::Xdp, &maps, None);
     again.insns[128].imm = 0;
     assert_eq!(verdict(&again), "ok");
-    let mut missing = naming(ProgType::Xdp, &maps[..1], None);
-    missing.maps = Arc::from([]);
+    let mut missing = naming(ProgType::Xdp, &maps[..2], None);
+    missing.maps = Arc::from(&maps[..1]);
     assert!(verdict(&missing).starts_with("EBADF"));
+    missing.maps = Arc::from([]);
+    assert_eq!(
+        verdict(&missing),
+        "EPROTO fd_idx without fd_array is invalid"
+    );
 }
 
 /// A value with a watched struct in an array in a struct, and one under another name. A
