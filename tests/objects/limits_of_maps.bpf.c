@@ -177,19 +177,12 @@ int stacks(struct __sk_buff *skb)
 // bpf_for_each_map_elem: flags, an early end, elements that go and come on the way.
 struct walk {
 	void *map;
-	__u32 rounds, stop, change;
+	__u32 rounds, stop;
 };
 
 static long look(void *map, __u32 *key, __u64 *value, struct walk *walk)
 {
-	__u32 other = 77;
-	__u64 more = 9;
-
 	walk->rounds++;
-	if (walk->change == 1)
-		tell(bpf_map_delete_elem(&hash, key));
-	if (walk->change == 2)
-		tell(bpf_map_update_elem(&hash, &other, &more, BPF_ANY));
 	return walk->rounds == walk->stop;
 }
 
@@ -214,16 +207,9 @@ int walks(struct __sk_buff *skb)
 	tell(bpf_for_each_map_elem(&hash, look, &walk, 0));
 	key = 5;
 	bpf_map_update_elem(&hash, &key, &value, BPF_ANY);
-	walk.change = 2;
 	walk.stop = 0;
-	bpf_for_each_map_elem(&hash, look, &walk, 0);
-	walk.change = 0;
 	tell(bpf_for_each_map_elem(&hash, look, &walk, 0));
 	tell(bpf_for_each_map_elem(&hash, outer, &walk, 0));
-	walk.change = 1;
-	tell(bpf_for_each_map_elem(&hash, look, &walk, 0));
-	walk.change = 0;
-	tell(bpf_for_each_map_elem(&hash, look, &walk, 0));
 	tell(walk.rounds);
 	return 0;
 }
