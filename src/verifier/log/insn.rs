@@ -241,6 +241,8 @@ pub(crate) struct Loaded<'a>(pub &'a Program);
 /// Where the kernel keeps its maps, and the values of those that programs address.
 const MAPS: u64 = 0xffff_8881_0000_0000;
 const VALUES: u64 = 0xffff_c900_0000_0000;
+/// Where its functions and variables are.
+const SYMBOLS: u64 = 0xffff_ffff_8100_0000;
 /// From one map to the next.
 const MAP_DISTANCE: u64 = 0x1_0000;
 
@@ -259,6 +261,7 @@ impl Names for Loaded<'_> {
             Pseudo::MapIdxValue { index, off } => {
                 VALUES + u64::from(index) * MAP_DISTANCE + u64::from(off)
             }
+            Pseudo::BtfId { id, .. } => SYMBOLS + u64::from(id.0) * 16,
             Pseudo::Func { rel } => u64::from(rel.cast_unsigned()),
             _ => return None,
         };
