@@ -290,7 +290,8 @@ fn a_mistyped_name_is_an_error_that_names_what_is_there() {
     let event = vm.tracepoint("sched/sched_process_exec").unwrap();
     let nothing = vm.fire(event.clone()).unwrap_err().to_string();
     assert!(
-        nothing.contains("none was ever attached; call attach_all()") && nothing.contains("on_exec"),
+        nothing.contains("none was ever attached; call attach_all()")
+            && nothing.contains("on_exec"),
         "{nothing}"
     );
     vm.attach_all().unwrap();
