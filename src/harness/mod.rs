@@ -52,6 +52,7 @@ pub use repeat::Repeated;
 pub use runner::Runner;
 pub use runners::Runners;
 pub use unverified::UnverifiedProgram;
+#[cfg(feature = "cli")]
 pub(crate) use unverified::told;
 pub use vm::Vm;
 pub use volley::Volley;

@@ -8,6 +8,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use zerocopy::{FromBytes, IntoBytes};
+
 use crate::util::Errno;
 
 /// What a system call gives, or its error number.
@@ -38,12 +40,11 @@ pub enum Cmd {
     EnableStats = 32,
 }
 
-/// The attributes of a command.
-///
-/// # Safety
-/// The type is `repr(C)`, has no padding, and any bytes are a value of it: the kernel
-/// reads it byte by byte and may write to it.
-pub unsafe trait Attributes {}
+/// The attributes of a command: a structure without padding of which any bytes are a
+/// value. The kernel reads it byte by byte and may write to it.
+pub trait Attributes: FromBytes + IntoBytes {}
+
+impl<T: FromBytes + IntoBytes> Attributes for T {}
 
 /// Makes the call.
 ///

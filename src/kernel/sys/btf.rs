@@ -2,13 +2,16 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{Attributes, Cmd, Result, length, open, read_address, write_address};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::bpf::{Cmd, Result, length, open, read_address, write_address};
 
 /// BTF in the kernel.
 #[derive(Debug)]
 pub struct BtfFd(OwnedFd);
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct BtfLoad {
     btf: u64,
     btf_log_buf: u64,
@@ -17,9 +20,6 @@ struct BtfLoad {
     btf_log_level: u32,
     btf_log_true_size: u32,
 }
-
-// SAFETY: integers; those of 8 bytes stand first, four of 4 follow.
-unsafe impl Attributes for BtfLoad {}
 
 impl BtfFd {
     /// `BPF_BTF_LOAD`, with the kernel's log in `log` unless that is empty.

@@ -2,7 +2,9 @@
 
 use std::os::fd::AsRawFd;
 
-use super::bpf::{Attributes, Cmd, Result, bpf, open, read_address, write_address};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::bpf::{Cmd, Result, bpf, open, read_address, write_address};
 
 /// `NR_CPUS` where it is highest (`arch/x86/Kconfig`, `MAXSMP`).
 const MOST: usize = 8192;
@@ -11,6 +13,7 @@ const UNTOUCHED: [u8; 8] = [0xa5; 8];
 
 /// The first fields of `BPF_MAP_CREATE`: the rest is zero.
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct Create {
     map_type: u32,
     key_size: u32,
@@ -18,10 +21,8 @@ struct Create {
     max_entries: u32,
 }
 
-// SAFETY: integers of one size.
-unsafe impl Attributes for Create {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct Lookup {
     map_fd: i32,
     zero: u32,
@@ -29,9 +30,6 @@ struct Lookup {
     value: u64,
     flags: u64,
 }
-
-// SAFETY: integers; two of 4 bytes, then some of 8, leave no gap.
-unsafe impl Attributes for Lookup {}
 
 /// Asks the kernel for an element of a per-CPU array, and counts the words that it wrote:
 /// one for each CPU that is possible.

@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{Attributes, Cmd, Result, length, open, read_address, text_address};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::bpf::{Cmd, Result, length, open, read_address, text_address};
 use super::perf::PerfFd;
 use super::programs::ProgFd;
 use crate::spec::AttachType;
@@ -23,6 +25,7 @@ impl From<OwnedFd> for LinkFd {
 }
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct RawTracepointOpen {
     name: u64,
     prog_fd: i32,
@@ -30,11 +33,9 @@ struct RawTracepointOpen {
     cookie: u64,
 }
 
-// SAFETY: integers; two of 4 bytes between those of 8 leave no gap.
-unsafe impl Attributes for RawTracepointOpen {}
-
 /// What all kinds of links have first.
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct Start {
     prog_fd: i32,
     target_fd: i32,
@@ -43,15 +44,14 @@ struct Start {
 }
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct PerfLink {
     start: Start,
     cookie: u64,
 }
 
-// SAFETY: integers; four of 4 bytes before one of 8 leave no gap.
-unsafe impl Attributes for PerfLink {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct TracingLink {
     start: Start,
     target_btf_id: u32,
@@ -59,10 +59,8 @@ struct TracingLink {
     cookie: u64,
 }
 
-// SAFETY: integers; six of 4 bytes before one of 8 leave no gap.
-unsafe impl Attributes for TracingLink {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct KernelProbesLink {
     start: Start,
     flags: u32,
@@ -72,10 +70,8 @@ struct KernelProbesLink {
     cookies: u64,
 }
 
-// SAFETY: integers; six of 4 bytes before those of 8 leave no gap.
-unsafe impl Attributes for KernelProbesLink {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct UserProbesLink {
     start: Start,
     path: u64,
@@ -87,9 +83,6 @@ struct UserProbesLink {
     pid: u32,
     zero: u32,
 }
-
-// SAFETY: integers; those of 4 bytes stand in pairs, so nothing leaves a gap.
-unsafe impl Attributes for UserProbesLink {}
 
 /// Where a program of BTF's types goes.
 #[derive(Debug, Clone, Copy)]

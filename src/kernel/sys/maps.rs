@@ -4,9 +4,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::bpf::{
-    Attributes, Cmd, Result, bpf, duplicate, number, open, read_address, write_address,
-};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::bpf::{Cmd, Result, bpf, duplicate, number, open, read_address, write_address};
 use super::btf::BtfFd;
 use super::mapping::{Mapping, page_size};
 use crate::kernel::cpus;
@@ -50,7 +50,7 @@ pub struct MapRequest<'a> {
 }
 
 #[repr(C)]
-#[derive(Default)]
+#[derive(Default, FromBytes, IntoBytes)]
 struct MapCreate {
     map_type: u32,
     key_size: u32,
@@ -68,10 +68,8 @@ struct MapCreate {
     map_extra: u64,
 }
 
-// SAFETY: integers; the 16 fields of 4 bytes before the one of 8 leave no gap.
-unsafe impl Attributes for MapCreate {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct Element {
     map_fd: i32,
     zero: u32,
@@ -81,10 +79,8 @@ struct Element {
     flags: u64,
 }
 
-// SAFETY: integers; two of 4 bytes, then some of 8, leave no gap.
-unsafe impl Attributes for Element {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct Elements {
     in_batch: u64,
     out_batch: u64,
@@ -95,9 +91,6 @@ struct Elements {
     elem_flags: u64,
     flags: u64,
 }
-
-// SAFETY: integers; two of 4 bytes between those of 8 leave no gap.
-unsafe impl Attributes for Elements {}
 
 /// What a batch of look-ups gave, and how it ended: `ENOENT` when there is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,12 +106,10 @@ pub struct KernelBatch {
 }
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct MapFreeze {
     map_fd: i32,
 }
-
-// SAFETY: one integer.
-unsafe impl Attributes for MapFreeze {}
 
 impl MapFd {
     /// `BPF_MAP_CREATE`.

@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::bpf::{Attributes, Cmd, Result, bpf, length, open, write_address};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::bpf::{Cmd, Result, bpf, length, open, write_address};
 use super::programs::ProgFd;
 use crate::util::{Errno, ReadError, Reader};
 
@@ -31,33 +33,27 @@ const JITED_LEN: usize = 16;
 const RUN_TIME: usize = 192;
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct ObjGetInfo {
     bpf_fd: i32,
     info_len: u32,
     info: u64,
 }
 
-// SAFETY: integers; two of 4 bytes before one of 8 leave no gap.
-unsafe impl Attributes for ObjGetInfo {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct GetNextId {
     start_id: u32,
     next_id: u32,
     open_flags: u32,
 }
 
-// SAFETY: integers of one size.
-unsafe impl Attributes for GetNextId {}
-
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct EnableStats {
     /// `BPF_STATS_RUN_TIME` is 0.
     stats: u32,
 }
-
-// SAFETY: one integer.
-unsafe impl Attributes for EnableStats {}
 
 impl ProgFd {
     /// `BPF_OBJ_GET_INFO_BY_FD`.

@@ -3,9 +3,9 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{
-    Attributes, Cmd, Result, bpf, duplicate, length, number, open, read_address, write_address,
-};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::bpf::{Cmd, Result, bpf, duplicate, length, number, open, read_address, write_address};
 use super::btf::BtfFd;
 use super::maps::NAME_LEN;
 use crate::isa::RawInsn;
@@ -42,6 +42,7 @@ const FUNC_INFO: u32 = 8;
 const LINE_INFO: u32 = 16;
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct ProgLoad {
     prog_type: u32,
     insn_cnt: u32,
@@ -70,9 +71,6 @@ struct ProgLoad {
     core_relo_rec_size: u32,
     log_true_size: u32,
 }
-
-// SAFETY: integers; fields of 4 bytes stand in pairs before each of 8.
-unsafe impl Attributes for ProgLoad {}
 
 /// How often a load that a signal interrupted (`EAGAIN`) is made anew, as libbpf does.
 const ATTEMPTS: usize = 5;
@@ -211,6 +209,7 @@ pub struct RunResult {
 }
 
 #[repr(C)]
+#[derive(FromBytes, IntoBytes)]
 struct ProgTestRun {
     prog_fd: i32,
     retval: u32,
@@ -229,6 +228,3 @@ struct ProgTestRun {
     batch_size: u32,
     zero: u32,
 }
-
-// SAFETY: integers; fields of 4 bytes stand in pairs before each of 8 and at the end.
-unsafe impl Attributes for ProgTestRun {}
