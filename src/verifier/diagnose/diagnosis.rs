@@ -2,6 +2,7 @@
 
 use super::advice::{Advice, Category, When, advice};
 use super::origin::{Path, Step};
+use super::sum::sum;
 use super::template::{Captures, fit};
 use super::value::describe;
 use crate::isa::{CallTarget, Code, Insn, Reg};
@@ -49,12 +50,11 @@ pub fn diagnose(program: &Program, reject: &Reject) -> Diagnosis {
     let path = reject.pc().map(|pc| Path::new(program, noted, pc));
     let holds = |when: &When, captures: &Captures| match when {
         When::Always => true,
-        When::Released => cause_of_release(path.as_ref(), captures).is_some(),
-        When::LostByCall => cause_of_loss(path.as_ref(), captures).is_some(),
         When::Poison(ids) => {
             let id = captures.get("id").and_then(|id| id.parse().ok());
             id.is_some_and(|id: u32| ids.contains(&id))
         }
+        when => cause(when, path.as_ref(), captures).is_some(),
     };
     let found = advice(lines, holds);
     let reg = register(
@@ -108,15 +108,19 @@ fn named(captures: &Captures) -> Option<Reg> {
     Reg::from_number(captures.get("reg")?.parse().ok()?)
 }
 
-fn cause_of_release(path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
-    let (pc, _) = path?.invalidated(named(captures)?)?;
-    Some(pc)
-}
-
-fn cause_of_loss(path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
-    let history = path?.history(named(captures)?);
-    let (pc, step) = history.made()?;
-    (step == Step::Lost).then_some(pc)
+/// The call that makes a row's condition true.
+fn cause(when: &When, path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
+    let path = path?;
+    match when {
+        When::Always | When::Poison(_) => None,
+        When::Released => Some(path.invalidated(named(captures)?)?.0),
+        When::LostByCall => {
+            let (pc, step) = path.history(named(captures)?).made()?;
+            (step == Step::Lost).then_some(pc)
+        }
+        When::Inside(name) => path.open_section(name),
+        When::CalledBack => path.calls_back(),
+    }
 }
 
 struct Builder<'a> {
@@ -168,17 +172,42 @@ impl Builder<'_> {
     }
 
     fn fault(&self, text: String) -> Vec<Label> {
-        let pc = self.way_back().or_else(|| self.reject.pc());
+        let pc = self.way_back().or_else(|| self.given_up_in());
+        let pc = pc.or_else(|| self.reject.pc());
         let pc = pc.or_else(|| self.named_place());
         let pc = pc.or_else(|| self.first_call()).unwrap_or(Pc(0));
         vec![Label { pc, text }]
     }
 
-    /// What jumped back, where a loop doesn't end.
+    /// Where a loop that doesn't end is written.
     fn way_back(&self) -> Option<Pc> {
         let first = self.reject.text().lines().next()?;
         fit("infinite loop detected at insn {insn}", first)?;
-        self.path?.before_fault()
+        let last = self.path?.before_fault()?;
+        Some(self.head(self.reject.pc().unwrap_or(last), last))
+    }
+
+    /// Where the loop is written in which the verifier gave up.
+    fn given_up_in(&self) -> Option<Pc> {
+        const LINES: [&str; 2] = [
+            "BPF program is too large. Processed {count} insn",
+            "The sequence of {count} jumps is too complex.",
+        ];
+        let line = self.reject.message();
+        LINES.into_iter().find_map(|it| fit(it, line))?;
+        let (first, last) = self.path?.longest_loop()?;
+        Some(self.head(first, last))
+    }
+
+    /// The `for` or `while` of a loop: of its first instruction and the one that jumps
+    /// back, the one whose line of C comes first.
+    fn head(&self, first: Pc, last: Pc) -> Pc {
+        let number = |pc| self.line(pc).map_or(u32::MAX, |(_, line)| line);
+        if number(first) < number(last) {
+            first
+        } else {
+            last
+        }
     }
 
     /// The first call of a subprogram: where functions together are at fault.
@@ -228,13 +257,16 @@ impl Builder<'_> {
             "made",
             made.map_or("its origin".to_owned(), |made| made + "()"),
         );
-        let cause = match row.when {
-            When::Released => cause_of_release(self.path, captures),
-            When::LostByCall => cause_of_loss(self.path, captures),
-            _ => None,
-        };
-        let cause = cause.and_then(callee).map(|cause| cause + "()");
+        let cause = cause(&row.when, self.path, captures)
+            .and_then(callee)
+            .map(|cause| cause + "()");
         captures.add("cause", cause.unwrap_or_else(|| "a call".to_owned()));
+        captures.add("sum", sum(self.reject, self.path, self.reg));
+        let place = match self.given_up_in() {
+            Some(_) => "this loop goes on when the verifier gives up",
+            None => "given up here",
+        };
+        captures.add("place", place);
     }
 
     /// The instruction that made the value in question.
@@ -287,18 +319,30 @@ impl Builder<'_> {
             let callee = self.path.and_then(|path| path.callee(pc));
             callee.unwrap_or_else(|| "the call".to_owned())
         };
-        if row.when == When::Released
-            && let Some(pc) = cause_of_release(self.path, captures)
-        {
-            let text = format!("{}() ends the pointer", callee(pc));
+        let cause = cause(&row.when, self.path, captures);
+        let said = match row.when {
+            When::Released => "ends the pointer",
+            When::CalledBack => "calls the function back",
+            _ => "",
+        };
+        if let Some(pc) = cause.filter(|_| !said.is_empty()) {
+            let text = format!("{}() {said}", callee(pc));
             labels.push(Label { pc, text });
         }
-        if let (Category::Resource, Some(path), Some(acquired)) = (
-            row.category,
-            self.path,
-            captures.get("insn").and_then(|insn| insn.parse().ok()),
-        ) {
-            let pc = Pc(acquired);
+        if let Some(pc) = self.given_up_in().and_then(|_| self.reject.pc()) {
+            labels.push(Label {
+                pc,
+                text: "given up here".to_owned(),
+            });
+        }
+        let acquired = match row.when {
+            When::Inside(_) => cause,
+            _ => captures
+                .get("insn")
+                .and_then(|insn| insn.parse().ok())
+                .map(Pc),
+        };
+        if let (Category::Resource, Some(path), Some(pc)) = (row.category, self.path, acquired) {
             let text = format!("acquired here by {}()", callee(pc));
             labels.push(Label { pc, text });
             let branches = path.branches_since(pc);

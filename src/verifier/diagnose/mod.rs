@@ -13,6 +13,7 @@ mod diagnosis;
 mod origin;
 mod place;
 mod report;
+mod sum;
 mod template;
 mod unjudged;
 mod value;

@@ -4,6 +4,8 @@
 //! it, arithmetic, and into and out of subprograms, to the instruction that made it.
 //! Writes to the stack through other registers than the frame pointer are not seen.
 
+use std::collections::BTreeMap;
+
 use crate::isa::{AluOp, CallTarget, Code, Insn, Operand, Reg, Size};
 use crate::program::Program;
 use crate::spec::helpers::{self, Effects};
@@ -217,6 +219,80 @@ impl<'p> Path<'p> {
             }
         }
         None
+    }
+
+    /// The call of this helper that no later call of a helper ends: the section that it
+    /// begins is open.
+    pub fn open_section(&self, name: &str) -> Option<Pc> {
+        let calls = self.steps.iter().rev().skip(1);
+        let mut calls = calls.filter(|pc| self.callee(**pc).as_deref() == Some(name));
+        calls.next().copied()
+    }
+
+    /// The last call of a helper that calls back.
+    pub fn calls_back(&self) -> Option<Pc> {
+        let mut steps = self.steps.iter().rev().copied();
+        steps.find(|pc| {
+            let Some(Insn::Call(CallTarget::Helper(id))) = self.insn(*pc) else {
+                return false;
+            };
+            helpers::helper(id).is_some_and(|it| it.effects.contains(Effects::CALLS_BACK))
+        })
+    }
+
+    /// What the index was multiplied by that was added to a pointer in a register last.
+    pub fn scale(&self, pointer: Reg) -> Option<u64> {
+        let history = self.history(pointer);
+        let changes = history.0.iter();
+        let mut sums = changes.filter_map(|(pc, step)| match (step, self.insn(*pc)?) {
+            (
+                Step::Changed,
+                Insn::Alu {
+                    op: AluOp::Add,
+                    src: Operand::Reg(index),
+                    ..
+                },
+            ) => Some((*pc, index)),
+            _ => None,
+        });
+        let (pc, index) = sums.next()?;
+        let index = self.history_before(self.place_of(pc)?, index);
+        let mut changes = index.0.iter().filter(|(_, step)| *step == Step::Changed);
+        match self.insn(changes.next()?.0)? {
+            Insn::Alu {
+                op: AluOp::Lsh,
+                src: Operand::Imm(by),
+                ..
+            } => 1_u64.checked_shl(by.try_into().ok()?),
+            Insn::Alu {
+                op: AluOp::Mul,
+                src: Operand::Imm(by),
+                ..
+            } => by.try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// The loop that the path goes round most often before it leaves it: its first
+    /// instruction and the one that jumps back.
+    pub fn longest_loop(&self) -> Option<(Pc, Pc)> {
+        let pairs = || self.steps.iter().zip(self.steps.iter().skip(1));
+        let backward = |from: Pc, to: Pc| {
+            let insn = self.insn(from);
+            to <= from && insn.is_some_and(|insn| insn.jump_target(from) == Some(to.0.into()))
+        };
+        let mut rounds: BTreeMap<(Pc, Pc), usize> = BTreeMap::new();
+        for (from, to) in pairs().filter(|(from, to)| backward(**from, **to)) {
+            *rounds.entry((*to, *from)).or_default() += 1;
+        }
+        let entries = |first: Pc, last: Pc| {
+            let arrivals =
+                pairs().filter(|(from, to)| **to == first && !(first..=last).contains(*from));
+            arrivals.count().max(1)
+        };
+        let rounds = rounds.into_iter();
+        let longest = rounds.max_by_key(|((first, last), rounds)| rounds / entries(*first, *last));
+        longest.map(|(ends, _)| ends)
     }
 
     /// The conditional jumps since an instruction of the path, and whether each was

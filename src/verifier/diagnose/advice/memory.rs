@@ -9,21 +9,21 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "R{reg} points into the packet, and on this path nothing has shown that so many bytes of it are there.",
         here: "may lie behind the packet's end",
         expected: "a comparison with data_end before the access, on every path to it, which covers all bytes that are read",
-        help: "compare first: `if (data + sizeof(struct header) > data_end) return XDP_PASS;`, with the same pointer that is then used",
+        help: "compare first: `if (data + sizeof(struct header) > data_end) return …;` (metadata before the packet: with `data`), with the same pointer that is then used",
     }
     "R{reg} min value is outside of the allowed memory range" => Memory {
         problem: "access outside of its object",
-        reason: "The smallest offset that R{reg} can have here already leads out of the object.",
+        reason: "The smallest offset that R{reg} can have here already leads out of the object: {sum}.",
         here: "reaches out of the object",
         expected: "offset + size within the object, for all values that the offset can have",
-        help: "correct the offset or the type through which is read, or make the value larger in the map's definition",
+        help: "correct the offset or the type that is read, or make the object larger (a map's value: in the map's definition)",
     }
     "R{reg} max value is outside of the allowed memory range" => Memory {
         problem: "index without a sufficient bound",
-        reason: "The largest offset that R{reg} can have here leads out of the object.",
+        reason: "The largest offset that R{reg} can have here leads out of the object: {sum}.",
         here: "may reach out of the object",
         expected: "a bound on the index such that index * element size + access size is within the object",
-        help: "bound it before the access: `if (index >= ARRAY_SIZE(value->slots)) return 0;`, or `index &= ARRAY_SIZE(value->slots) - 1;` for a power of two",
+        help: "bound it before the access: `if (index >= ARRAY_SIZE(slots)) return 0;`, or `index &= ARRAY_SIZE(slots) - 1;` for a power of two",
     }
     "R{reg} unbounded memory access, make sure to bounds check any such access" => Memory {
         problem: "index without a bound",
@@ -79,7 +79,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "R{reg} points to the stack at {off}, and {size} bytes from there don't lie within the frame, which ends at 0.",
         here: "reaches out of the frame",
         expected: "at most as many bytes as the buffer has, within the frame's 512 bytes",
-        help: "pass the buffer's own size, `sizeof(buffer)`; what doesn't fit on the stack belongs into a per-CPU array map",
+        help: "access or pass no more than the buffer has, `sizeof(buffer)`; what doesn't fit on the stack belongs into a per-CPU array map",
     }
     "invalid {access} stack off {off}+{from} size {size}" => Memory {
         problem: "read of stack that was not written",
@@ -121,7 +121,7 @@ pub(super) const ADVICE: &[Advice] = rows! {
         reason: "The map was made read-only for programs: it holds constants (.rodata), or has BPF_F_RDONLY_PROG.",
         here: "writes to read-only memory",
         expected: "no write from a program; user space sets such values before it loads the program",
-        help: "drop `const` if the program is to change the variable (it then lies in .data or .bss)",
+        help: "drop `const` if the program is to change the variable (it then lies in .data or .bss); for a declared map, drop BPF_F_RDONLY_PROG from its flags",
     }
     "read from map forbidden, value_size={value} off={off} size={size}" => Memory {
         problem: "read from a map that programs may only write",

@@ -2,7 +2,8 @@
 //!
 //! A template names the parts of the kernel's line (`{reg}`, `{off}`); the texts of its
 //! row use them again, and further ones that come from the program: `{helper}` (what the
-//! instruction calls), `{made}` (what made the value), `{prog_type}`.
+//! instruction calls), `{made}` (what made the value), `{prog_type}`, `{cause}` (the call
+//! that the row's condition found), `{sum}` (why an access is out of bounds), `{place}`.
 
 mod calls;
 mod memory;
@@ -50,7 +51,16 @@ mod tests {
     }
 
     /// The places that come from the program and not from the line.
-    const KNOWN: [&str; 6] = ["helper", "made", "prog_type", "kind", "access", "cause"];
+    const KNOWN: [&str; 8] = [
+        "helper",
+        "made",
+        "prog_type",
+        "kind",
+        "access",
+        "cause",
+        "sum",
+        "place",
+    ];
 
     #[test]
     fn texts_use_places_that_there_are() {

@@ -25,12 +25,19 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "a pointer that the verifier knows: context, stack, map value, packet, or what a helper returned",
         help: "read it with a helper that may fail: bpf_probe_read_kernel() for addresses of the kernel (BPF_CORE_READ), bpf_probe_read_user() for those of user space",
     }
+    "R{reg} invalid mem access 'map_ptr'" => RegisterType {
+        problem: "access through a map",
+        reason: "R{reg} holds a map. Its elements don't lie behind it.",
+        here: "reads or writes through a map",
+        expected: "a pointer to an element",
+        help: "use bpf_map_lookup_elem() to get a pointer to the element",
+    }
     "R{reg} invalid mem access '{type}'" => RegisterType {
         problem: "access through something that is no memory",
         reason: "R{reg} holds {kind}, which can't be read or written through.",
         here: "no memory that can be accessed",
         expected: "a pointer to memory: context, stack, map value, packet, or what a helper returned",
-        help: "use a helper that takes it; a map's elements are had by bpf_map_lookup_elem()",
+        help: "pass it to a helper that takes it",
     }
     "R{reg} !read_ok", When::LostByCall => RegisterType {
         problem: "register used after a call has lost it",
@@ -88,12 +95,26 @@ pub(super) const ADVICE: &[Advice] = rows! {
         expected: "a test for NULL between {made} and this instruction",
         help: "test it first: `if (!pointer) return 0;`",
     }
+    "R{reg} pointer arithmetic on map_ptr prohibited" => RegisterType {
+        problem: "arithmetic on a map",
+        reason: "R{reg} holds a map. Its elements don't lie behind it.",
+        here: "moves what can't be moved",
+        expected: "a pointer to an element",
+        help: "get one with bpf_map_lookup_elem(), test it for NULL and move that",
+    }
+    "R{reg} pointer arithmetic on pkt_end prohibited" => RegisterType {
+        problem: "arithmetic on the packet's end",
+        reason: "R{reg} holds the packet's end, which can only be compared with.",
+        here: "moves what can't be moved",
+        expected: "the packet's end as it is",
+        help: "move the other side of the comparison: `if (pointer + length > data_end)`",
+    }
     "R{reg} pointer arithmetic on {type} prohibited" => RegisterType {
         problem: "arithmetic on a pointer that can't be moved",
         reason: "R{reg} holds {kind}, which stands for one thing and not for a range of memory.",
         here: "moves what can't be moved",
-        expected: "the value as it is",
-        help: "compare with it instead: `if (pointer + length > data_end)`",
+        expected: "the pointer as the program was given it",
+        help: "read the fields through the pointer itself (`pointer->field`), and pass it on unchanged",
     }
     "R{reg} pointer comparison prohibited" => RegisterType {
         problem: "comparison of pointers of different kinds",
@@ -101,6 +122,20 @@ pub(super) const ADVICE: &[Advice] = rows! {
         here: "compares what can't be compared",
         expected: "pointers into the same object, or a test for NULL",
         help: "compare packet pointers with data_end, others only with NULL",
+    }
+    "{what} cannot be used inside bpf_spin_lock-ed region", When::Inside("bpf_spin_lock") => Resource {
+        problem: "lock that is still held",
+        reason: "bpf_spin_lock() has locked on this path, and no bpf_spin_unlock() follows.",
+        here: "the lock is still held",
+        expected: "one bpf_spin_unlock() on every path that locks, before it ends",
+        help: "unlock before this way out, too; a single exit (`goto unlock`) makes that easy",
+    }
+    "function calls are not allowed while holding a lock", When::Inside("bpf_spin_lock") => Resource {
+        problem: "call under a lock",
+        reason: "Between bpf_spin_lock() and bpf_spin_unlock() no other helper may be called.",
+        here: "the lock is still held",
+        expected: "plain loads, stores and arithmetic only, until bpf_spin_unlock()",
+        help: "make the call before locking or after unlocking, and keep its result in a variable",
     }
     "Unreleased reference id={id} alloc_insn={insn}" => Resource {
         problem: "resource that is not given back",
@@ -122,6 +157,27 @@ pub(super) const ADVICE: &[Advice] = rows! {
         here: "nothing to release",
         expected: "what an acquiring helper returned, once",
         help: "release only what the program has acquired itself",
+    }
+    "At {when} return the register R{reg} has {range} should have been in [0, 1]", When::CalledBack => RegisterType {
+        problem: "return value of a callback out of range",
+        reason: "The callback of {cause} returns a value for which R{reg} has {range}. It may return 0 to go on or 1 to stop.",
+        here: "returns neither 0 nor 1",
+        expected: "0 or 1 on every path of the callback",
+        help: "`return 0;` to go on, `return 1;` to stop; pass results through the callback's context or a global variable",
+    }
+    "At {when} return the register R{reg} has {range} should have been in {allowed}" => RegisterType {
+        problem: "return value of a callback out of range",
+        reason: "The callback returns a value for which R{reg} has {range}, and it must be in {allowed}.",
+        here: "returns a value outside of {allowed}",
+        expected: "a value in {allowed} on every path of the callback",
+        help: "return a constant from {allowed}; pass results through the callback's context or a global variable",
+    }
+    "R0 not a scalar value", When::CalledBack => RegisterType {
+        problem: "return value of a callback that is no number",
+        reason: "The callback of {cause} returns a pointer, or nothing. It must return a number.",
+        here: "returns no number",
+        expected: "0 to go on or 1 to stop, on every path of the callback",
+        help: "`return 0;` to go on, `return 1;` to stop; pass results through the callback's context or a global variable",
     }
     "At program exit the register R{reg} is not a known value ({type})" => RegisterType {
         problem: "return value that is no number",

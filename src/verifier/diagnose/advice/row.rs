@@ -47,6 +47,10 @@ pub(in super::super) enum When {
     Released,
     /// A call has lost what was in the register.
     LostByCall,
+    /// The helper of this name was called, and what ends its section was not.
+    Inside(&'static str),
+    /// The function at fault was called back by a helper.
+    CalledBack,
     /// The place `{id}` of the line is this number: the poison that a loader leaves in
     /// place of what isn't there.
     Poison(std::ops::RangeInclusive<u32>),

@@ -21,14 +21,14 @@ pub(super) const ADVICE: &[Advice] = rows! {
     "BPF program is too large. Processed {count} insn" => Structure {
         problem: "program too complex",
         reason: "The verifier follows every path and every round of a loop, and gave up after {count} instructions.",
-        here: "given up here",
+        here: "{place}",
         expected: "at most a million instructions along all paths",
         help: "loop with bpf_loop() or bpf_for(), whose body is verified once; lower the bound; split the program by functions with global linkage (verified on their own) or tail calls",
     }
     "The sequence of {count} jumps is too complex." => Structure {
         problem: "program too complex",
         reason: "{count} branches are waiting to be followed.",
-        here: "given up here",
+        here: "{place}",
         expected: "at most 8192 branches at one time",
         help: "loop with bpf_loop() or bpf_for(); split the program by functions with global linkage",
     }

@@ -1,0 +1,20 @@
+// A callback of bpf_loop() that returns a count: 0 goes on, 1 stops, nothing else.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+__u64 sum;
+
+static long add(__u64 index, void *ctx)
+{
+	sum += index;
+	return 2;
+}
+
+SEC("tp/syscalls/sys_enter_write")
+int on_write(void *ctx)
+{
+	bpf_loop(100, add, 0, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
