@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::btf::{Btf, FuncInfo, LineInfo, SourceLine, SpecialFields};
+use crate::btf::{Btf, FuncInfo, Kind, LineInfo, SourceLine, SpecialFields};
 use crate::isa::{Names, Pseudo, RawInsn};
 use crate::spec::context::Arch;
 use crate::spec::{
@@ -408,13 +408,30 @@ impl MapDef {
     }
 
     /// The special fields of its value, whose type is in `btf`. None where the map has no
-    /// types in the kernel: it is declared without, or the kernel refuses to make a map of
-    /// its type with such fields (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf then
+    /// types in the kernel: it is declared without, or the kernel refuses to make this map
+    /// with such types or fields (`map_check_btf`, `kernel/bpf/syscall.c`), and libbpf then
     /// makes it without types.
     #[must_use]
     pub fn special_fields(&self, btf: &Btf) -> Option<SpecialFields> {
-        let fields = SpecialFields::of_map_value(btf, self.value_type?);
-        self.takes_fields(&fields).then_some(fields)
+        let value_type = self.value_type?;
+        let fields = SpecialFields::of_map_value(btf, value_type);
+        let fits = btf.size_of(value_type) == Ok(self.value_size);
+        let taken = fits && self.takes_key_type(btf, value_type) && self.takes_fields(&fields);
+        taken.then_some(fields)
+    }
+
+    /// Whether the kernel makes a map like this with its key's type: one of the key's size,
+    /// and an integer of 32 bits where the key is an index. Only an array of global
+    /// variables needs none (`array_map_check_btf`, `bpf_local_storage_map_check_btf`).
+    fn takes_key_type(&self, btf: &Btf, value_type: TypeId) -> bool {
+        let Some(key_type) = self.key_type else {
+            let is_section = btf.ty(value_type).kind() == Kind::Datasec;
+            return self.map_type == MapType::Array && self.max_entries == 1 && is_section;
+        };
+        let is_index = self.map_type.info().key == KeyRule::U32;
+        let int = btf.resolve(key_type).ok().and_then(|ty| ty.int());
+        btf.size_of(key_type) == Ok(self.key_size)
+            && (!is_index || int.is_some_and(|int| (int.offset, int.bits) == (0, 32)))
     }
 
     /// Whether the kernel makes a map like this with such fields in its values.

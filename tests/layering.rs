@@ -87,7 +87,7 @@ const CRATES: &[(&str, Where)] = &[
     ("thiserror", Where::Anywhere),
     ("yaxpeax-arch", Where::In(&["jit"])),
     ("yaxpeax-arm", Where::In(&["jit"])),
-    ("zerocopy", Where::In(&["harness"])),
+    ("zerocopy", Where::In(&["harness", "kernel"])),
 ];
 
 /// The longest file.

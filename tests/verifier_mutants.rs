@@ -350,6 +350,35 @@ fn what_is_said_of_maps_by_name() {
     }
 }
 
+/// Linux 6.18 goes on where more paths wait than may, if the last of them is that of a tail
+/// call: the log says so, and another jump ends the walk.
+#[test]
+fn more_tail_calls_than_jumps_may_wait() {
+    if here::judge().is_none() {
+        return;
+    }
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/objects/tail_calls_back.bpf.o"
+    );
+    let object = Object::open(path).unwrap();
+    let mut programs = object.programs().filter_map(Result::ok);
+    let program = programs.find(|program| program.name == "function_then_main");
+    let mut program = program.unwrap().clone();
+    let maps = LoadedMaps::create(&program.maps, program.btf.as_ref()).unwrap();
+    let rounds = program
+        .insns
+        .iter_mut()
+        .find(|insn| insn.imm == 32)
+        .unwrap();
+    rounds.imm = 9_000;
+    let Compared::Judged(both) = compare(&Arc::new(program), &maps, &options()) else {
+        panic!("no verdict of both");
+    };
+    assert!(both.differences.is_empty());
+    assert!(both.kernel.processed > 9_000 * 8);
+}
+
 #[test]
 fn a_listing_gives_the_program_back() {
     let Some(path) = shared::corpus() else { return };

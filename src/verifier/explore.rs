@@ -356,7 +356,6 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Whether the program uses an arena.
     /// A 64-bit immediate that names something (`check_ld_imm`).
     fn check_pseudo(&mut self, dst: Reg, source: Pseudo) -> Checked {
         self.check_write(dst)?;
@@ -416,12 +415,27 @@ impl Verifier<'_> {
     /// error number depends on what forks: it is `full`.
     pub(crate) fn fork(&mut self, pc: Pc, prev: Pc, full: Errno) -> Checked<&mut State> {
         if self.pending.len() >= MAX_JUMP_SEQUENCE {
-            let text = format!(
-                "The sequence of {} jumps is too complex.",
-                self.pending.len() + 1
-            );
-            return Err(Reject::new(full, text));
+            return Err(Reject::new(full, self.too_complex()));
         }
+        Ok(self.leave_pending(pc, prev))
+    }
+
+    /// Forks the walk as [`fork`](Self::fork) does, but where too many wait, only the log
+    /// says so: what Linux 6.18 does at a tail call (`check_helper_call` takes the null
+    /// pointer of `push_stack` for a state).
+    pub(crate) fn fork_without_limit(&mut self, pc: Pc, prev: Pc) {
+        if self.pending.len() >= MAX_JUMP_SEQUENCE {
+            log!(self, "{}\n", self.too_complex());
+        }
+        self.leave_pending(pc, prev);
+    }
+
+    fn too_complex(&self) -> String {
+        let waiting = self.pending.len() + 1;
+        format!("The sequence of {waiting} jumps is too complex.")
+    }
+
+    fn leave_pending(&mut self, pc: Pc, prev: Pc) -> &mut State {
         let state = self.arena.copy(&self.state);
         if let Some(parent) = state.parent {
             self.arena.get_mut(parent).branches += 1;
@@ -434,7 +448,7 @@ impl Verifier<'_> {
             prev,
             log_len,
         });
-        Ok(&mut self.pending[at].state)
+        &mut self.pending[at].state
     }
 
     /// Notes that the instruction under way is a step that can't be told from the code

@@ -108,6 +108,15 @@ fn named(captures: &Captures) -> Option<Reg> {
     Reg::from_number(captures.get("reg")?.parse().ok()?)
 }
 
+/// Whether a line of C begins a loop.
+fn begins_loop(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '}');
+    let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words
+        .next()
+        .is_some_and(|word| ["for", "while", "do"].contains(&word))
+}
+
 /// The call that makes a row's condition true.
 fn cause(when: &When, path: Option<&Path<'_>>, captures: &Captures) -> Option<Pc> {
     let path = path?;
@@ -199,15 +208,15 @@ impl Builder<'_> {
         Some(self.head(first, last))
     }
 
-    /// The `for` or `while` of a loop: of its first instruction and the one that jumps
-    /// back, the one whose line of C comes first.
+    /// Where a loop begins in C, of its first instruction and the one that jumps back: the
+    /// line that says `for`, `while` or `do`, else the line that comes first. (What clang
+    /// moves into a loop keeps the line from which it was moved.)
     fn head(&self, first: Pc, last: Pc) -> Pc {
-        let number = |pc| self.line(pc).map_or(u32::MAX, |(_, line)| line);
-        if number(first) < number(last) {
-            first
-        } else {
-            last
-        }
+        let rank = |pc: &Pc| {
+            let source = self.program.source(*pc);
+            source.map_or((true, u32::MAX), |it| (!begins_loop(it.text), it.line))
+        };
+        [last, first].into_iter().min_by_key(rank).unwrap_or(last)
     }
 
     /// The first call of a subprogram: where functions together are at fault.

@@ -135,13 +135,13 @@ impl Verifier<'_> {
     fn check_atomic_pointer(&self, base: Reg, what: &str) -> Checked {
         let reg = self.reg(base);
         let foreign = match reg.kind {
-            Kind::Ctx | Kind::FlowKeys => reg.flags.is_empty(),
-            Kind::Packet { .. }
-            | Kind::PacketMeta { .. }
+            Kind::Packet { .. } | Kind::PacketMeta { .. } => true,
+            Kind::Ctx
+            | Kind::FlowKeys
             | Kind::Socket
             | Kind::SockCommon
             | Kind::TcpSock
-            | Kind::XdpSock => true,
+            | Kind::XdpSock => reg.flags.is_empty(),
             _ => false,
         };
         if foreign {

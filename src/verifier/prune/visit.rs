@@ -71,6 +71,8 @@ impl Verifier<'_> {
         let (checkpoint, calls_back) = (info.force_checkpoint, info.calls_callback);
         let may_goto = matches!(self.code().insn(pc), Some(crate::isa::Insn::MayGoto { .. }));
         let mut count = 0;
+        // Of the last state that was compared: one that calls back takes it over.
+        let mut looping = false;
         let (mut before, mut next) = (None, self.arena.first(pc, self.state.frame().callsite));
         while let Some(id) = next {
             count += 1;
@@ -94,10 +96,7 @@ impl Verifier<'_> {
                     }
                     if calls_back {
                         if self.is_covered(id, Closeness::RangeWithin) {
-                            return Found::Covered {
-                                by: id,
-                                looping: true,
-                            };
+                            return Found::Covered { by: id, looping };
                         }
                     } else if self.is_endless(id) {
                         return Found::Endless { since: id };
@@ -107,7 +106,7 @@ impl Verifier<'_> {
                     *add = false;
                 }
             } else {
-                let looping = self.arena.is_incomplete(id);
+                looping = self.arena.is_incomplete(id);
                 let closeness = if looping {
                     Closeness::RangeWithin
                 } else {

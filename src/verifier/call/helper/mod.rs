@@ -29,7 +29,7 @@ mod under_way;
 use self::under_way::Call;
 use crate::isa::Reg;
 use crate::spec::helpers::{Effects, helper, id};
-use crate::util::{Errno, HelperId, Pc};
+use crate::util::{HelperId, Pc};
 use crate::verifier::env::Verifier;
 use crate::verifier::reject::Checked;
 
@@ -72,7 +72,7 @@ impl Verifier<'_> {
             return Ok(next);
         }
         self.touch(Reg::R0);
-        self.fork(next, self.pc, Errno::ENOMEM)?;
+        self.fork_without_limit(next, self.pc);
         self.forget_packet_pointers();
         self.set_unknown(Reg::R0);
         self.check_return()
