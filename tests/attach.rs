@@ -42,7 +42,7 @@ fn vm(programs: Vec<Program>) -> Vm {
     let mut vm = Vm::with_world(World::default());
     for program in programs {
         let program = Arc::new(program);
-        vm.load_programs(&program.maps.clone(), vec![program])
+        vm.load_unverified_programs(&program.maps.clone(), vec![program])
             .unwrap();
     }
     vm
@@ -114,7 +114,8 @@ fn an_event_for_programs_of_ones_choice() {
         let own = [returns("one", "tp", 1), returns("two", "tp", 2)];
         let wild = program("wild", "tp", "r0 = *(u64 *)(r10 +8)\nexit");
         for program in own.into_iter().chain([wild]) {
-            vm.load_programs(&[], vec![Arc::new(program)]).unwrap();
+            vm.load_unverified_programs(&[], vec![Arc::new(program)])
+                .unwrap();
         }
         vm.set_engine(engine);
         let handle = |name| vm.program_handle(name).unwrap();

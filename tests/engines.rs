@@ -72,7 +72,9 @@ fn outcome(
         vm.set_budget(budget);
     }
     let maps = programs[0].maps.clone();
-    let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
+    let handles = vm
+        .load_unverified_programs(&maps, programs.to_vec())
+        .unwrap();
     let is_array = |map: &&MapDef| map.map_type == MapType::ProgArray;
     if let Some(array) = maps.iter().find(is_array) {
         for (slot, handle) in (0..array.max_entries).zip(&handles) {
@@ -125,7 +127,7 @@ fn agree_when(programs: &[Arc<Program>], budget: Option<u64>, prepare: fn(&mut V
 fn is_fast(programs: &[Arc<Program>]) {
     let mut vm = Vm::with_world(World::default());
     let handles = vm
-        .load_programs(&programs[0].maps.clone(), programs.to_vec())
+        .load_unverified_programs(&programs[0].maps.clone(), programs.to_vec())
         .unwrap();
     let verdict = vm.verdict("p0").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
@@ -463,7 +465,9 @@ fn ran_on(
 ) -> RanOn {
     vm.set_engine(engine);
     let maps = programs[0].maps.clone();
-    let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
+    let handles = vm
+        .load_unverified_programs(&maps, programs.to_vec())
+        .unwrap();
     if let [array] = &maps[..] {
         let array = vm.map(&array.name).unwrap();
         array.set_program(1, handles[1]).unwrap();
@@ -554,7 +558,7 @@ fn a_smaller_context_and_a_watched_run_are_named() {
     for engine in FAST {
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(engine);
-        let handle = vm.load_programs(&[], programs.clone()).unwrap()[0];
+        let handle = vm.load_unverified_programs(&[], programs.clone()).unwrap()[0];
         let event = |len| Event::bytes(vec![0; len]);
         let small = vm.run_handle(handle, &event(16)).unwrap().runs[0].ran_on;
         assert_eq!(small, RanOn::checked(Fallback::Context));

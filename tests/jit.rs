@@ -54,7 +54,9 @@ fn run(insns: &[Insn], packet: &[u8], engine: EngineKind) -> u64 {
     let mut vm = Vm::with_world(World::default());
     vm.set_engine(engine);
     let program = Program::new("p", ProgType::Xdp, encode(insns));
-    let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
+    let handle = vm
+        .load_unverified_programs(&[], vec![Arc::new(program)])
+        .unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}: {insns:#?}", verdict.message);
     assert_eq!(vm.engine_of_handle(handle), RanOn::chosen(engine));
@@ -668,7 +670,9 @@ fn budgeted(body: &[Insn], rounds: i32, budget: u64, engine: EngineKind) -> Resu
     vm.set_engine(engine);
     vm.set_budget(budget);
     let program = Program::new("p", ProgType::Xdp, encode(&code));
-    let handle = vm.load_programs(&[], vec![Arc::new(program)]).unwrap()[0];
+    let handle = vm
+        .load_unverified_programs(&[], vec![Arc::new(program)])
+        .unwrap()[0];
     let verdict = vm.verdict("p").unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
     let outcome = vm.run_handle(handle, &Event::packet(vec![3; 64]));

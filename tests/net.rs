@@ -26,7 +26,9 @@ fn run(program: &Arc<Program>, event: &Event, mock: fn(&mut Net)) -> Outcome {
         let mut vm = Vm::with_world(world);
         vm.set_engine(engine);
         let maps = program.maps.clone();
-        let handles = vm.load_programs(&maps, vec![program.clone()]).unwrap();
+        let handles = vm
+            .load_unverified_programs(&maps, vec![program.clone()])
+            .unwrap();
         let verdict = vm.verdict(&program.name).unwrap();
         assert!(verdict.is_accepted(), "{}", verdict.message);
         let outcome = vm.run_handle(handles[0], event).unwrap();

@@ -293,9 +293,13 @@ fn functions_may_stand_in_any_section() {
 }
 
 #[test]
-fn an_unknown_section_is_skipped_with_a_note() {
+fn an_unknown_section_is_an_error_until_a_type_is_set() {
     let mut object = open("unknown_section");
+    let error = object.programs().find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("'bpflab/unheard_of'"), "{error}");
+    object.entry_mut("of_no_type").unwrap().set_autoload(false);
     assert_eq!(names(&programs(&object)), ["known"]);
+    object.entry_mut("of_no_type").unwrap().set_autoload(true);
     let notes: Vec<_> = object
         .notes()
         .iter()
@@ -604,7 +608,7 @@ fn programs_without_a_type_get_one_by_name_or_pattern() {
         entries.map(|entry| entry.name().to_owned()).collect()
     };
     assert_eq!(untyped(&object), ["numbered", "classify"]);
-    assert!(programs(&object).is_empty());
+    assert_eq!(object.programs().filter(Result::is_err).count(), 2);
     for (pattern, nearest) in [("2/8", "2/7"), ("clasify", "classify")] {
         let error = object.set_types(pattern, ProgType::SchedCls, None);
         let text = error.unwrap_err().to_string();

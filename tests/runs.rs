@@ -55,7 +55,9 @@ fn machine(programs: &[Arc<Program>], engine: EngineKind) -> Vm {
     let mut vm = Vm::with_world(World::default());
     vm.set_engine(engine);
     let maps = programs[0].maps.clone();
-    let handles = vm.load_programs(&maps, programs.to_vec()).unwrap();
+    let handles = vm
+        .load_unverified_programs(&maps, programs.to_vec())
+        .unwrap();
     let verdict = vm.verdict(&programs[0].name).unwrap();
     assert!(verdict.is_accepted(), "{}", verdict.message);
     if let Some(array) = maps.iter().find(|m| m.map_type == MapType::ProgArray) {
@@ -475,7 +477,7 @@ fn contexts_are_set_as_they_were_recorded() {
     for engine in ENGINES {
         let mut vm = Vm::with_world(World::default());
         vm.set_engine(engine);
-        vm.load_programs(&[], vec![Arc::new(program.clone())])
+        vm.load_unverified_programs(&[], vec![Arc::new(program.clone())])
             .unwrap();
         let mut runner = vm.runner("p", &event(1, "/")).unwrap();
         for (bytes, path) in [(1, "/"), (1 << 40, "/index.html"), (5, ""), (9, "/a/b/c/d")] {

@@ -34,7 +34,7 @@ const STEPS: u64 = 20_000;
 fn machine(program: &Arc<Program>) -> (Vm, ProgramHandle) {
     let mut vm = Vm::with_world(World::with_cpus(4));
     vm.set_budget(200_000);
-    let handles = vm.load_programs(&program.maps, vec![program.clone()]);
+    let handles = vm.load_unverified_programs(&program.maps, vec![program.clone()]);
     (vm, handles.unwrap()[0])
 }
 
@@ -174,7 +174,7 @@ impl Tally {
         };
         let mut vm = Vm::with_world(World::with_cpus(4));
         vm.set_budget(200_000);
-        let Ok(handles) = vm.load_programs(&program.maps, vec![program.clone()]) else {
+        let Ok(handles) = vm.load_unverified_programs(&program.maps, vec![program.clone()]) else {
             return;
         };
         self.programs += 1;

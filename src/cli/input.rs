@@ -136,13 +136,22 @@ pub(super) fn no_program(object: &Object) -> Failure {
     })
 }
 
-/// What is to be said of programs that are skipped, since their sections name no type.
-pub(super) fn skipped(object: &Object, wanted: &[String]) -> Vec<String> {
-    let skipped = object
-        .untyped()
-        .filter(|_| wanted.is_empty())
-        .map(|entry| format!("program '{}' is skipped: {}", entry.name(), no_type(entry)));
-    skipped.collect()
+/// Leaves out the programs whose sections name no type, unless they are asked for; what is
+/// to be said of each.
+pub(super) fn skip_untyped(object: &mut Object, wanted: &[String]) -> Result<Vec<String>, Failure> {
+    let untyped: Vec<_> = object.untyped().cloned().collect();
+    let mut said = Vec::new();
+    for entry in untyped
+        .iter()
+        .filter(|entry| !wanted.iter().any(|name| name == entry.name()))
+    {
+        object.entry_mut(entry.name())?.set_autoload(false);
+        if wanted.is_empty() {
+            let why = no_type(entry);
+            said.push(format!("program '{}' is skipped: {why}", entry.name()));
+        }
+    }
+    Ok(said)
 }
 
 /// What is to be said of an object whose programs are judged: BTF that the kernel refuses,

@@ -7,7 +7,7 @@ use std::process::Command;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::input::{KernelArguments, skipped};
+use super::input::KernelArguments;
 use super::live::{LiveArguments, record_to};
 use super::printer::Printer;
 use crate::compare::live::{Live, LiveError, LiveEvents, Summary};
@@ -69,7 +69,7 @@ impl Session {
 }
 
 pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, Failure> {
-    let mut session = arguments.session(printer)?;
+    let mut session = arguments.session()?;
     let path = &arguments.output;
     let mut command = arguments.live.command(printer.is_json());
     let summary = record_to(path, |file| session.record(command.as_mut(), file))?;
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Exit, 
 }
 
 impl Arguments {
-    fn session(&self, printer: &mut Printer) -> Result<Session, Failure> {
+    fn session(&self) -> Result<Session, Failure> {
         let (first, programs) = self
             .what
             .split_first()
@@ -91,9 +91,6 @@ impl Arguments {
         if path.is_file() {
             let options = self.live.options(programs)?;
             let object = self.live.open(path, &self.kernel)?;
-            for skipped in skipped(&object, programs) {
-                printer.warn(&skipped)?;
-            }
             return Ok(Session::Object(Box::new(Live::start(&object, &options)?)));
         }
         let options = self.live.options(&[])?;

@@ -102,16 +102,13 @@ impl ProgramArguments {
         judge: &mut impl FnMut(Found) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut object = self.kernel.open(&wanted.object)?;
-        let mut untyped = Vec::new();
-        for entry in object.untyped() {
-            untyped.push(entry.name().to_owned());
-        }
         if !wanted.programs.is_empty() {
             object.load_only(wanted.programs.iter().map(String::as_str))?;
-            untyped.retain(|name| wanted.programs.contains(name));
-            for name in &untyped {
-                object.entry_mut(name)?.set_autoload(false);
-            }
+        }
+        let untyped = object.untyped().map(|entry| entry.name().to_owned());
+        let untyped: Vec<_> = untyped.collect();
+        for name in &untyped {
+            object.entry_mut(name)?.set_autoload(false);
         }
         let file = object.file();
         let mut programs = object.programs().peekable();

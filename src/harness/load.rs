@@ -84,16 +84,7 @@ impl Vm {
     /// while other [CPUs](Self::cpu) are in use.
     pub fn load(&mut self, mut object: Object) -> Result<()> {
         self.share_symbols(&mut object);
-        let programs = relocated(&object)?;
-        let verifications = verify_all(&programs);
-        let known = programs.iter().zip(&verifications);
-        let unverified: Vec<_> = known
-            .filter_map(|(program, known)| UnverifiedProgram::of(program, known))
-            .collect();
-        if !unverified.is_empty() {
-            return Err(Error::Unverified(unverified));
-        }
-        self.load_verified(object.maps(), programs, verifications)?;
+        self.load_programs(object.maps(), relocated(&object)?)?;
         Ok(())
     }
 
@@ -104,14 +95,14 @@ impl Vm {
     /// As of [`load`](Self::load), but not [`Error::Unverified`].
     pub fn load_unverified(&mut self, mut object: Object) -> Result<()> {
         self.share_symbols(&mut object);
-        self.load_programs(object.maps(), relocated(&object)?)?;
+        self.load_unverified_programs(object.maps(), relocated(&object)?)?;
         Ok(())
     }
 
-    /// Loads programs that share the maps `defs`, whatever the verifier says of them;
-    /// their handles.
+    /// Loads programs that share the maps `defs`; their handles.
     ///
     /// # Errors
+    /// [`Error::Unverified`] when a program is rejected or unjudged: none is loaded then.
     /// [`Error::MapCreate`] when a map can't be made or filled.
     pub fn load_programs(
         &mut self,
@@ -119,10 +110,31 @@ impl Vm {
         programs: Vec<Arc<Program>>,
     ) -> Result<Vec<ProgramHandle>> {
         let verifications = verify_all(&programs);
-        self.load_verified(defs, programs, verifications)
+        let known = programs.iter().zip(&verifications);
+        let unverified: Vec<_> = known
+            .filter_map(|(program, known)| UnverifiedProgram::of(program, known))
+            .collect();
+        if !unverified.is_empty() {
+            return Err(Error::Unverified(unverified));
+        }
+        self.load_judged(defs, programs, verifications)
     }
 
-    fn load_verified(
+    /// Loads programs as [`load_programs`](Self::load_programs) does, also rejected and
+    /// unjudged ones: see [`unverified`](Self::unverified).
+    ///
+    /// # Errors
+    /// As of [`load_programs`](Self::load_programs), but not [`Error::Unverified`].
+    pub fn load_unverified_programs(
+        &mut self,
+        defs: &[MapDef],
+        programs: Vec<Arc<Program>>,
+    ) -> Result<Vec<ProgramHandle>> {
+        let verifications = verify_all(&programs);
+        self.load_judged(defs, programs, verifications)
+    }
+
+    fn load_judged(
         &mut self,
         defs: &[MapDef],
         programs: Vec<Arc<Program>>,

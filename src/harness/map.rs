@@ -382,23 +382,28 @@ impl<'a> MapView<'a> {
         set.map_err(|errno| self.failed("update", errno))
     }
 
-    /// The map under a key of a map of maps; `None` where there is none, or it is no
-    /// map of maps.
-    #[must_use]
-    pub fn inner<K>(&self, key: &K) -> Option<MapView<'a>>
+    /// The map under a key of a map of maps; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::MapKind`] where it is no map of maps, [`Error::Size`] where `K` is not of
+    /// the key's size.
+    pub fn inner<K>(&self, key: &K) -> Result<Option<MapView<'a>>>
     where
         K: IntoBytes + Immutable + ?Sized,
     {
+        self.check_key(key.as_bytes())?;
         let Kind::MapOfMaps(outer) = self.map.kind() else {
-            return None;
+            return Err(self.wrong_kind("a map of maps"));
         };
-        let handle = outer.get(key.as_bytes())?;
-        Some(MapView {
-            machine: self.machine,
-            types: self.types,
-            handle,
-            map: self.machine.map(handle)?.clone(),
-        })
+        let inner = outer.get(key.as_bytes());
+        Ok(inner.and_then(|handle| {
+            Some(MapView {
+                machine: self.machine,
+                types: self.types,
+                handle,
+                map: self.machine.map(handle)?.clone(),
+            })
+        }))
     }
 
     /// Puts a program into a prog array.

@@ -412,7 +412,7 @@ fn entries(object: &mut Object) {
         let known = SectionName::classify(of_bpftrace.as_deref().unwrap_or(&code.name));
         if known.is_none() {
             let text = format!(
-                "no section name that libbpf knows: program '{}' is skipped",
+                "no section name that libbpf knows: program '{}' has no type",
                 function.name
             );
             notes.push((code.name.clone(), text));
@@ -449,7 +449,7 @@ fn entry(
         name: function.name.clone(),
         section: section.strip_prefix('?').unwrap_or(section).to_owned(),
         slots: function.slots.len(),
-        autoload: known.is_some_and(|known| known.autoload),
+        autoload: known.map_or(!section.starts_with('?'), |known| known.autoload),
         prog_type: known.map(|known| known.rule.prog_type),
         expected_attach_type: known.and_then(|known| {
             // libbpf attaches these through a multi-uprobe link where the kernel has

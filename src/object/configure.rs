@@ -286,9 +286,8 @@ impl Entry {
         self
     }
 
-    /// Makes it a program of this type; one of an unknown section is loaded then.
+    /// Makes it a program of this type.
     pub fn set_prog_type(&mut self, prog_type: ProgType) -> &mut Self {
-        self.autoload |= self.prog_type.is_none();
         self.prog_type = Some(prog_type);
         self
     }

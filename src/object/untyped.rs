@@ -8,9 +8,9 @@ use crate::spec::{AttachType, ProgType};
 use crate::util::{glob, nearest_first};
 
 impl Object {
-    /// The programs that have no type: their section names none and none was set. They
-    /// are left out of [`Object::programs`]. Those of optional sections (`?name`) are not
-    /// among them.
+    /// The programs that would be loaded but have no type: their section names none and
+    /// none was set. [`Object::programs`] gives an error for each. A tool that can do
+    /// without them leaves them out ([`Entry::set_autoload`]).
     ///
     /// ```
     /// use bpflab::Object;
@@ -25,7 +25,7 @@ impl Object {
     pub fn untyped(&self) -> impl Iterator<Item = &Entry> {
         self.entries
             .iter()
-            .filter(|entry| entry.prog_type.is_none() && !self.is_optional(entry))
+            .filter(|entry| entry.autoload && entry.prog_type.is_none())
     }
 
     /// Makes every program that has no type ([`untyped`](Self::untyped)) one of this type;
@@ -78,12 +78,6 @@ impl Object {
         functions.len()
     }
 
-    /// Whether the section of a program begins with `?`: loaded only if asked for.
-    fn is_optional(&self, entry: &Entry) -> bool {
-        self.code_of(entry.function)
-            .is_some_and(|(_, code)| code.name.starts_with('?'))
-    }
-
     fn nothing_fits(&self, pattern: &str) -> ObjectError {
         let names = self.entries.iter().map(|entry| entry.name.clone());
         let sections = self.entries.iter().map(|entry| entry.section.clone());
@@ -106,8 +100,8 @@ pub(super) fn no_type(object: &Object, entry: &Entry) -> ObjectError {
         offset: 0,
     };
     let text = format!(
-        "the section's name doesn't say what type of program '{}' is: rename it, or set the \
-         type",
+        "the section's name doesn't say what type of program '{}' is: rename it, set the type, \
+         or don't load the program",
         entry.name
     );
     ObjectError::new(place, Problem::Unresolved(text)).of(&object.file)

@@ -125,7 +125,10 @@ impl MapContents {
                 contents.zeros += 1;
                 continue;
             }
-            let inner = map.inner(key.as_slice());
+            let inner = match def.map_type.holds_maps() {
+                true => map.inner(key.as_slice())?,
+                false => None,
+            };
             contents.entries.push(MapEntry {
                 key: Datum::new(btf, def.key_type, &key),
                 value: match inner {

@@ -7,6 +7,7 @@
 //! running kernel it was, and the table agrees with the answer.
 
 mod attach_type;
+pub mod constants;
 pub mod context;
 mod flags;
 pub mod helpers;

@@ -166,7 +166,7 @@ fn programs_and_maps_in_maps() -> Result<()> {
     let vm = Vm::new(Object::open("tests/objects/map_in_map.bpf.o")?)?;
     let handle = vm.map("inner_b")?.handle();
     vm.map("outer_array")?.set_inner(&0u32, handle)?;
-    let inner = vm.map("outer_array")?.inner(&0u32).map(|map| map.handle());
+    let inner = vm.map("outer_array")?.inner(&0u32)?.map(|map| map.handle());
     assert_eq!(inner, Some(handle));
     Ok(())
 }

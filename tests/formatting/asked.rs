@@ -217,7 +217,9 @@ fn the_kernel_formats_the_same() {
         let verdict = loaded.verdict;
         let mut vm = Vm::with_world(World::default());
         let programs = vec![Arc::new(program.clone())];
-        let handle = vm.load_programs(&program.maps, programs).unwrap()[0];
+        let handle = vm
+            .load_unverified_programs(&program.maps, programs)
+            .unwrap()[0];
         let key = 0u32.to_le_bytes();
         let io = vm.map("io").unwrap();
         io.set_bytes(&key, &value, UpdateFlags::empty()).unwrap();

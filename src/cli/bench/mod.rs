@@ -13,7 +13,7 @@ use contender::{Contender, Stopped};
 use ours::Ours;
 
 use super::exit::{Exit, Failure};
-use super::input::skipped;
+use super::input::skip_untyped;
 use super::printer::Printer;
 use super::run::{Engine, Shot, machine, open, shots};
 use crate::harness::{CompileTime, EngineKind, Vm};
@@ -81,8 +81,8 @@ impl<'a> Session<'a> {
             [] => &[Engine::Checked, Engine::Interp, Engine::Jit],
             engines => engines,
         };
-        let object = open(arguments.object(), &arguments.programs, &arguments.setup)?;
-        for skipped in skipped(&object, &arguments.programs) {
+        let mut object = open(arguments.object(), &arguments.programs, &arguments.setup)?;
+        for skipped in skip_untyped(&mut object, &arguments.programs)? {
             printer.warn(&skipped)?;
         }
         Ok(Self {

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use super::Arguments;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::input::skipped;
 use crate::cli::live::record_to;
 use crate::cli::printer::Printer;
 use crate::compare::live::{Live, LiveOptions, Summary};
@@ -22,9 +21,6 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let options = arguments.live.options(&arguments.programs)?;
     let object = arguments.live.open(path, &arguments.kernel)?;
-    for skipped in skipped(&object, &arguments.programs) {
-        printer.warn(&skipped)?;
-    }
     let command = arguments.live.command(printer.is_json());
     let (summary, source) = record(&object, &options, command, arguments.output.as_deref())?;
     let replay = Replay::new(&object, source)?;

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::btf::Btf;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::input::skipped;
+use crate::cli::input::skip_untyped;
 use crate::cli::printer::Printer;
 use crate::harness::{MapView, Vm};
 use crate::program::MapOrigin;
@@ -52,7 +52,7 @@ pub(super) fn run(
     arguments: &Arguments,
     printer: &mut Printer,
 ) -> Result<Exit, Failure> {
-    let object = setup::open(path, arguments.wanted(), &arguments.setup)?;
+    let mut object = setup::open(path, arguments.wanted(), &arguments.setup)?;
     let btf = object.btf().cloned();
     let output = &arguments.output;
     let types = record_types(output, &object)?;
@@ -64,7 +64,7 @@ pub(super) fn run(
         .maps()
         .iter()
         .any(|map| map.map_type == MapType::Ringbuf);
-    for skipped in skipped(&object, arguments.wanted()) {
+    for skipped in skip_untyped(&mut object, arguments.wanted())? {
         printer.warn(&skipped)?;
     }
     let mut vm = setup::machine(object, arguments.wanted(), &arguments.setup)?;

@@ -164,6 +164,11 @@ fn compare_batch(
             };
             let replayed = Replayed::of(&report, program, member.recipe);
             let word = replayed.word();
+            if Some(engine) == engines.first() {
+                for why in replayed.not_compared() {
+                    *tally.not_compared.entry(why).or_default() += 1;
+                }
+            }
             // What ran on another engine says nothing of this one.
             let elsewhere = own.iter().find_map(|program| program.fallback);
             let counts = tally.engine(*engine);

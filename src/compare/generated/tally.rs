@@ -26,6 +26,9 @@ pub struct Tally {
     pub firings: u64,
     /// By engine, what was said of each recorded program.
     pub engines: Vec<EngineTally>,
+    /// Maps and outputs of recorded programs that were not compared, by the reason; on the
+    /// first engine: the reasons are the recording's.
+    pub not_compared: BTreeMap<String, u64>,
     /// Everything that should not be: nothing, if all is well.
     pub findings: Vec<Finding>,
     /// Where the time went.

@@ -2,7 +2,9 @@
 //! what it put out.
 
 use super::batch::{Recipe, belongs_to};
-use crate::compare::replay::{MapReport, OutputReport, ProgramReport, Report, Word};
+use crate::compare::replay::{
+    MapReport, MapVerdict, OutputReport, OutputVerdict, ProgramReport, Report, Word,
+};
 
 /// What is said of one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,20 @@ impl Replayed {
                 .cloned()
                 .collect(),
         }
+    }
+
+    /// Why parts of it were not compared: of each map and output that was not.
+    pub fn not_compared(&self) -> impl Iterator<Item = String> {
+        let maps = self.maps.iter().filter_map(|map| match &map.verdict {
+            MapVerdict::NotCompared(why) => Some(format!("a map: {why}")),
+            _ => None,
+        });
+        let outputs = self.outputs.iter();
+        let outputs = outputs.filter_map(|output| match &output.verdict {
+            OutputVerdict::NotCompared(why) => Some(format!("an output: {why}")),
+            _ => None,
+        });
+        maps.chain(outputs)
     }
 
     /// The verdict on all of it.

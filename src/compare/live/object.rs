@@ -12,7 +12,7 @@ use super::error::LiveError;
 use super::follow::{Follow, Tree, births, gone};
 use super::options::LiveOptions;
 use super::outputs::Outputs;
-use super::programs::{Programs, Watched, chosen};
+use super::programs::{Chosen, Programs, Watched};
 use super::session::{Begun, Counted, Subject, record};
 use super::snapshot::Snapshot;
 use super::summary::{ProgramSummary, Summary};
@@ -77,16 +77,16 @@ impl Live {
             return Err(LiveError::unavailable(kernel.missing().join("; ")));
         }
         let buffer = options.buffer()?;
-        let programs = chosen(object, options)?;
+        let chosen = Chosen::of(object, options)?;
         // An object's programs share its maps.
-        let own = programs.first().map(|program| program.maps.clone());
+        let own = chosen.programs.first().map(|program| program.maps.clone());
         let own = own.unwrap_or_default();
         let mut record = RecordMaps::add(&own, buffer);
         let born = MapId::from_index(record.maps.len());
         let added = [births(), gone()];
         record.maps = record.maps.iter().cloned().chain(added).collect();
         let maps = LoadedMaps::create(&record.maps, object.btf())?;
-        let programs = Programs::load(programs, &maps, &record, options)?;
+        let programs = Programs::load(chosen, &maps, &record, options)?;
         let mut files = Vec::new();
         let file = std::fs::read(object.file()).unwrap_or_default();
         let described = ObjectInfo::new(object.file(), &file);

@@ -63,27 +63,47 @@ pub(super) struct Programs {
 }
 
 /// The programs that are to be recorded, taken out of the object.
-pub(super) fn chosen(object: &Object, options: &LiveOptions) -> Result<Vec<Program>, LiveError> {
-    let programs = if options.programs.is_empty() {
-        object.programs().collect::<Result<Vec<_>, _>>()?
-    } else {
-        let named = options.programs.iter().map(|name| object.program(name));
-        named.collect::<Result<Vec<_>, _>>()?
-    };
-    if programs.is_empty() {
-        let file = object.file();
-        return Err(LiveError::Nothing(format!(
-            "{file} has no program that is loaded"
-        )));
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub programs: Vec<Program>,
+    /// Those that no kernel loads: they have no type.
+    pub untyped: Vec<LeftOut>,
+}
+
+impl Chosen {
+    pub fn of(object: &Object, options: &LiveOptions) -> Result<Self, LiveError> {
+        let mut untyped = Vec::new();
+        let programs = if options.programs.is_empty() {
+            let mut typed = object.clone();
+            for entry in object.untyped() {
+                typed.entry_mut(entry.name())?.set_autoload(false);
+                untyped.push(LeftOut {
+                    program: entry.name().to_owned(),
+                    why: format!("section '{}' names no program type", entry.section()),
+                    unavailable: false,
+                });
+            }
+            typed.programs().collect::<Result<Vec<_>, _>>()?
+        } else {
+            let named = options.programs.iter().map(|name| object.program(name));
+            named.collect::<Result<Vec<_>, _>>()?
+        };
+        if programs.is_empty() {
+            let file = object.file();
+            return Err(LiveError::Nothing(match untyped.as_slice() {
+                [] => format!("{file} has no program that is loaded"),
+                [first, ..] => format!("{file}: {first}"),
+            }));
+        }
+        Ok(Self { programs, untyped })
     }
-    Ok(programs)
 }
 
 impl Programs {
     /// Loads programs with these maps. One that this kernel doesn't know is left out,
     /// unless it was asked for by name.
     pub fn load(
-        programs: Vec<Program>,
+        chosen: Chosen,
         maps: &LoadedMaps,
         record: &RecordMaps,
         options: &LiveOptions,
@@ -93,9 +113,12 @@ impl Programs {
             record,
             options,
         };
-        let mut loaded = Self::default();
+        let mut loaded = Self {
+            not_loaded: chosen.untyped,
+            ..Self::default()
+        };
         let mut placed = Vec::new();
-        for program in programs {
+        for program in chosen.programs {
             let name = program.name.clone();
             match loader.place(program) {
                 Ok(one) => placed.push(one),

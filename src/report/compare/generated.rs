@@ -38,6 +38,8 @@ pub struct GeneratedSummary {
     pub firings: u64,
     /// By engine, how many programs have each verdict.
     pub engines: Vec<EngineVerdicts>,
+    /// Maps and outputs of recorded programs that were not compared, by the reason.
+    pub not_compared: BTreeMap<String, u64>,
     /// How many things were found that should not be.
     pub findings: usize,
     /// Seconds, by what they were for.
@@ -129,6 +131,7 @@ impl GeneratedSummary {
             recorded: tally.recorded,
             firings: tally.firings,
             engines: engines.collect(),
+            not_compared: tally.not_compared.clone(),
             findings: tally.findings.len(),
             seconds: seconds
                 .into_iter()
@@ -214,20 +217,8 @@ impl fmt::Display for GeneratedSummary {
         count(&mut table, "not recordable", unrecordable);
         count(&mut table, "recorded", self.recorded);
         table.fmt(f)?;
-        for (title, reasons) in [
-            ("refused by both", &self.refused),
-            ("not recordable", &self.unrecordable),
-        ] {
-            if reasons.is_empty() {
-                continue;
-            }
-            writeln!(f, "\n{title}")?;
-            let mut table = Table::default().numbers(&[0]);
-            for (reason, count) in reasons {
-                table.row([count.to_string(), reason.clone()]);
-            }
-            table.fmt(f)?;
-        }
+        fmt_reasons(f, "refused by both", &self.refused)?;
+        fmt_reasons(f, "not recordable", &self.unrecordable)?;
         if !self.engines.is_empty() {
             writeln!(f)?;
             self.verdicts().fmt(f)?;
@@ -240,12 +231,30 @@ impl fmt::Display for GeneratedSummary {
                     )?;
                 }
             }
+            fmt_reasons(f, "not compared", &self.not_compared)?;
         }
         let parts = self.seconds.iter().filter(|(what, _)| **what != "total");
         let parts: Vec<_> = parts.map(|(what, time)| format!("{what} {time}")).collect();
         let total = self.seconds.get("total").copied().unwrap_or_default();
         writeln!(f, "\n{total} seconds: {}", parts.join(", "))
     }
+}
+
+/// How often each reason is given, under a title; nothing where there is none.
+fn fmt_reasons(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    reasons: &BTreeMap<String, u64>,
+) -> fmt::Result {
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}")?;
+    let mut table = Table::default().numbers(&[0]);
+    for (reason, count) in reasons {
+        table.row([count.to_string(), reason.clone()]);
+    }
+    write!(f, "{table}")
 }
 
 impl GeneratedSummary {
@@ -295,6 +304,7 @@ mod tests {
         };
         tally.refused.insert("R0 !read_ok".to_owned(), 1);
         tally.unrecordable.insert("a tail call".to_owned(), 2);
+        tally.not_compared.insert("a map: no key".to_owned(), 3);
         tally.engines.push(EngineTally {
             engine: EngineKind::Jit,
             verdicts: [(Word::Equal, 4), (Word::Different, 1)].into(),
@@ -323,6 +333,7 @@ mod tests {
             "1 programs not compared on jit: unjudged",
             "  accepted by both  8",
             "  2  a tail call",
+            "not compared\n  3  a map: no key",
             "  jit      4              0                0                 0           0          1",
         ] {
             assert!(text.contains(line), "{text}");

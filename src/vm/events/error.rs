@@ -160,6 +160,12 @@ pub enum ValueProblem {
         /// What was given.
         given: FieldValue,
     },
+    /// A name that stands for no number.
+    #[error(
+        "takes a number, or constants of system calls by their names (O_WRONLY|O_CREAT); no \
+         such constant is known: '{0}'"
+    )]
+    NoConstant(String),
     /// The field is not for a test to set.
     #[error("can't be set: {0}")]
     Fixed(&'static str),

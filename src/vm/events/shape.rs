@@ -3,6 +3,7 @@
 //! models.
 
 use super::error::ValueProblem;
+use super::text::named_number;
 use super::value::FieldValue;
 
 /// The type of a field or of a part of it.
@@ -147,6 +148,14 @@ impl Shape {
         value: &FieldValue,
         out: &mut [u8],
     ) -> Result<(), ValueProblem> {
+        let named;
+        let value = match (self, value) {
+            (Self::Int { .. } | Self::Bits { .. }, FieldValue::Text(text)) => {
+                named = FieldValue::Int(named_number(text).map_err(ValueProblem::NoConstant)?);
+                &named
+            }
+            _ => value,
+        };
         match (self, value) {
             (Self::Int { size, .. }, FieldValue::Int(number)) => {
                 store(*number, size.saturating_mul(8), out)

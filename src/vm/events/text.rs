@@ -2,6 +2,8 @@
 
 use super::error::TextError;
 use super::value::FieldValue;
+use crate::spec::constants;
+use crate::spec::context::Arch;
 
 impl FieldValue {
     /// Reads a value as the command line writes it:
@@ -13,7 +15,7 @@ impl FieldValue {
     /// | `"dd"` | text; `\n`, `\t`, `\r`, `\0`, `\\`, `\"` and `\xNN` as in C |
     /// | `hex:dead beef` | bytes |
     /// | `[1, 2, 0x3]` or `{1, 2}` | the elements of an array |
-    /// | anything else | text, taken as it stands |
+    /// | anything else | text, taken as it stands; for a number the constants of system calls that it names: `O_WRONLY\|O_CREAT`, `-ENOENT` |
     ///
     /// # Errors
     /// [`TextError`] with the byte at which the text stops making sense.
@@ -149,6 +151,22 @@ fn number(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
+/// The number that constants of system calls make together, by their names:
+/// `O_WRONLY|O_CREAT`, `-ENOENT`, `S_IFREG|0o644`. What is no constant is the error.
+pub(super) fn named_number(text: &str) -> Result<i128, String> {
+    let mut all = 0;
+    for part in text.split('|').map(str::trim) {
+        let (sign, name) = match part.strip_prefix('-') {
+            Some(name) => (-1, name),
+            None => (1, part),
+        };
+        let known = constants::value(name, Arch::HOST).map(|value| sign * i128::from(value));
+        let value = known.or_else(|| number(part).filter(|_| !is_maybe_octal(name)));
+        all |= value.ok_or_else(|| part.to_owned())?;
+    }
+    Ok(all)
+}
+
 fn numbers(text: &str) -> Result<FieldValue, TextError> {
     if text.trim().is_empty() {
         return Ok(FieldValue::Ints(Vec::new()));
@@ -261,6 +279,17 @@ mod tests {
                 .to_string(),
             "at byte 0: expected a number (quote it if it is text)"
         );
+    }
+
+    #[test]
+    fn constants_have_their_names() {
+        assert_eq!(named_number("O_WRONLY|O_CREAT"), Ok(0o101));
+        assert_eq!(named_number("S_IFREG | 0o644"), Ok(0o100_644));
+        assert_eq!(named_number("-ENOENT"), Ok(-2));
+        assert_eq!(named_number("AT_FDCWD"), Ok(-100));
+        assert_eq!(named_number("O_CREAT|O_CRAET"), Err("O_CRAET".to_owned()));
+        assert_eq!(named_number("O_CREAT|0644"), Err("0644".to_owned()));
+        assert_eq!(named_number("dd"), Err("dd".to_owned()));
     }
 
     #[test]

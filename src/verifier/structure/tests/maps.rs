@@ -124,7 +124,8 @@ fn watched_fields_are_not_for_every_program() {
     let btf = b.build().unwrap();
     let with = |prog_type, value| {
         let mut map = map(MapType::Array, 1);
-        map.value_type = Some(value);
+        (map.key_type, map.value_type) = (Some(int), Some(value));
+        map.value_size = btf.size_of(value).unwrap();
         let mut program = naming(prog_type, &[map], None);
         program.btf = Some(btf.clone());
         verdict(&program)
@@ -141,4 +142,33 @@ fn watched_fields_are_not_for_every_program() {
     assert_eq!(with(ProgType::Tracepoint, queued), tracing("bpf_wq"));
     // The kernel does not look behind a typedef.
     assert_eq!(with(ProgType::Tracepoint, aliased), "ok");
+}
+
+/// A map whose types are not of its sizes is made without them.
+#[test]
+fn types_of_other_sizes_count_for_nothing() {
+    let mut b = Builder::new();
+    let int = b.int("int", 4, Encoding::Signed);
+    let short = b.int("short", 2, Encoding::Signed);
+    let pair = b.structure("pair", 4, &[]);
+    let member = |name, ty| Member {
+        name,
+        ty,
+        bit_offset: 0,
+        bitfield: None,
+    };
+    let timer = b.structure("bpf_timer", 16, &[member("x", int)]);
+    let timed = b.structure("timed", 16, &[member("t", timer)]);
+    let btf = b.build().unwrap();
+    let with = |map_type, key_type, value_size| {
+        let mut map = map(map_type, 1);
+        (map.key_type, map.value_type) = (key_type, Some(timed));
+        map.value_size = value_size;
+        map.special_fields(&btf).is_some()
+    };
+    assert!(with(MapType::Array, Some(int), 16) && with(MapType::Hash, Some(pair), 16));
+    assert!(!with(MapType::Array, Some(int), 24));
+    assert!(!with(MapType::Hash, Some(short), 16));
+    assert!(!with(MapType::Array, Some(pair), 16));
+    assert!(!with(MapType::Array, None, 16) && !with(MapType::Hash, None, 16));
 }
