@@ -13,18 +13,16 @@ mod here;
 mod kernel;
 mod shared;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bpflab::program::Program;
 use bpflab::verifier::{LogLevel, Options, verify};
 
-/// Our log at level 2 of a program for a machine of so many CPUs.
-fn log(program: &Arc<Program>, cpus: Option<NonZeroU32>) -> String {
+/// Our log of a program at level 2.
+fn log(program: &Arc<Program>, options: Options) -> String {
     let options = Options {
         log: LogLevel::ALL,
-        cpus,
-        ..Options::default()
+        ..options
     };
     verify(program, &options).verdict.log
 }
@@ -36,7 +34,7 @@ fn the_expected_logs() {
     for path in case::all() {
         let program = case::read(&path);
         let expected = path.with_extension("log");
-        let log = log(&program, None);
+        let log = log(&program, Options::default());
         if bless {
             std::fs::write(&expected, &log).unwrap();
         }

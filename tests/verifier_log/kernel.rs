@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bpflab::Object;
-use bpflab::kernel::{LoadOptions, LoadedMaps, load};
+use bpflab::kernel::{LoadOptions, LoadedMaps, load, possible_cpus, running_config};
 use bpflab::object::cases::Cases;
 use bpflab::program::Program;
 use bpflab::verifier::{LogLevel, Options, verify};
@@ -38,11 +38,13 @@ fn kernel_log(program: &Program) -> Option<String> {
     Some(load(program, &maps, &options).ok()?.verdict.log)
 }
 
-/// How many CPUs this machine may have, which bounds the number of a program's own.
-fn cpus() -> Option<NonZeroU32> {
-    let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?;
-    let last: u32 = list.trim().rsplit(['-', ',']).next()?.parse().ok()?;
-    NonZeroU32::new(last + 1)
+/// Options as of this machine: its CPUs, how its kernel was built and locked down.
+fn options() -> Options {
+    Options {
+        cpus: NonZeroU32::new(possible_cpus()),
+        kernel: running_config().unwrap_or_default(),
+        ..Options::default()
+    }
 }
 
 /// A log without what differs from run to run: where maps are, and how long it took.
@@ -77,7 +79,7 @@ fn without_address(line: &str) -> String {
 /// The first lines that differ.
 fn difference(program: &Arc<Program>) -> Option<Option<String>> {
     let theirs = kernel_log(program)?;
-    let (ours, theirs) = (normal(&crate::log(program, cpus())), normal(&theirs));
+    let (ours, theirs) = (normal(&crate::log(program, options())), normal(&theirs));
     if ours == theirs {
         return Some(None);
     }
