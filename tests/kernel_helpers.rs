@@ -29,9 +29,9 @@ impl Candidate {
     fn of(prog_type: ProgType, attach_type: Option<AttachType>) -> Self {
         Self {
             caller: Caller {
-                prog_type,
                 attach_type: prog_type.attach_type(attach_type),
                 target: None,
+                ..Caller::of(prog_type)
             },
             attach_btf_id: None,
         }

@@ -380,9 +380,9 @@ fn callers(btf: &Btf) -> Vec<(Caller<'static>, Option<TypeId>)> {
     for (prog_type, attach_type, prefix, target) in hooks {
         let hook = btf.find(&format!("{prefix}{target}"), Kind::Func);
         let caller = Caller {
-            prog_type,
             attach_type: Some(attach_type),
             target: Some(target),
+            ..Caller::of(prog_type)
         };
         all.push((caller, hook.map(|hook| hook.id())));
     }

@@ -65,6 +65,7 @@ use std::time::Instant;
 
 use crate::isa::Code;
 use crate::program::Program;
+use crate::spec::KernelConfig;
 use crate::spec::helpers::Caller;
 use crate::util::{Errno, MapId, Pc};
 use attach_target::AttachTarget;
@@ -101,12 +102,12 @@ pub struct Verification {
 }
 
 /// Why a program is not verified whose verification ended with `reject`.
-fn unverified(program: &Program, reject: Reject) -> Unverified {
+fn unverified(program: &Program, reject: Reject, kernel: KernelConfig) -> Unverified {
     let Some(feature) = reject.feature() else {
         return reject.into();
     };
     let stopped = Missing::new(program, feature, reject.pc());
-    Unjudged::new(stopped, missing::scan(program, &caller_of(program))).into()
+    Unjudged::new(stopped, missing::scan(program, &caller_of(program, kernel))).into()
 }
 
 /// A program that does no harm, with what was proved of it.
@@ -164,10 +165,11 @@ impl Verified {
     }
 }
 
-/// What a program is to helpers: its type, and what it attaches to by name.
-fn caller_of(program: &Program) -> Caller<'_> {
-    let kernel = program.kernel_btf.as_ref();
-    let target = kernel
+/// What a program is to the helpers of this kernel: its type, and what it attaches to by
+/// name.
+fn caller_of(program: &Program, kernel: KernelConfig) -> Caller<'_> {
+    let types = program.kernel_btf.as_ref();
+    let target = types
         .zip(program.attach_btf_id)
         .and_then(|(btf, id)| btf.get(id));
     let name = target.map(|ty| ty.name());
@@ -181,6 +183,7 @@ fn caller_of(program: &Program) -> Caller<'_> {
         prog_type: program.prog_type,
         attach_type: program.prog_type.attach_type(program.expected_attach_type),
         target: plain,
+        kernel,
     }
 }
 
@@ -207,7 +210,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
     let start = Instant::now();
     let mut statistics = Statistics::default();
     let mut log;
-    let caller = caller_of(program);
+    let caller = caller_of(program, options.kernel);
     let mut checked_log = Log::new(options.log);
     let attach = || AttachTarget::resolve(program);
     let checked = structure::check(program, &caller, attach, &mut checked_log);
@@ -238,7 +241,7 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
         }
     };
     statistics.time_us = u64::try_from(start.elapsed().as_micros()).ok();
-    let outcome = outcome.map_err(|reject| unverified(program, reject));
+    let outcome = outcome.map_err(|reject| unverified(program, reject, options.kernel));
     let (decision, text) = match &outcome {
         Ok(_) => (Decision::Accept, String::new()),
         Err(Unverified::Rejected(reject)) => (Decision::Reject, reject.text().to_owned()),
@@ -271,11 +274,11 @@ pub fn verify(program: &Arc<Program>, options: &Options) -> Verification {
 /// # Errors
 /// Why a program is not verified.
 pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Trace, Unverified> {
-    let caller = caller_of(program);
+    let caller = caller_of(program, options.kernel);
     let attach = || AttachTarget::resolve(program);
     let mut log = Log::new(LogLevel::empty());
     let (structure, attach) = structure::check(program, &caller, attach, &mut log)
-        .map_err(|reject| unverified(program, reject))?;
+        .map_err(|reject| unverified(program, reject, options.kernel))?;
     let functions = structure.subprograms.iter().map(|sub| Function {
         start: sub.start,
         global: sub.global,
@@ -292,7 +295,7 @@ pub fn trace(program: &Arc<Program>, options: &Options, limit: u64) -> Result<Tr
         Ok(()) => recording.complete = true,
         // It was too long: nothing is claimed of what it did not come to.
         Err(reject) if reject.errno() == Errno::E2BIG => {}
-        Err(reject) => return Err(unverified(program, reject)),
+        Err(reject) => return Err(unverified(program, reject, options.kernel)),
     }
     Ok(Trace::new(Arc::clone(program), recording))
 }

@@ -33,9 +33,9 @@ pub(super) fn callee(program: &Program, target: CallTarget) -> Result<Callee, Re
     match target {
         CallTarget::Helper(id) => {
             let caller = Caller {
-                prog_type: program.prog_type,
                 attach_type: program.prog_type.attach_type(program.expected_attach_type),
                 target: program.attach_target.as_deref(),
+                ..Caller::of(program.prog_type)
             };
             let signature = helpers::signature(id, &caller)?;
             Ok(signature.map_or(Callee::Nobody, Callee::Outside))

@@ -98,10 +98,14 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// The prototype for this caller; `None` if its type cannot call the helper.
-    /// Capabilities, license, allow-lists and sleeping are not looked at.
+    /// The prototype for this caller; `None` if its type cannot call the helper, or its
+    /// kernel does not have it. Capabilities, license, allow-lists and sleeping are not
+    /// looked at.
     #[must_use]
     pub fn prototype(&self, caller: &Caller<'_>) -> Option<&'static Prototype> {
+        if !caller.kernel.has_helper(self.id) {
+            return None;
+        }
         self.prototypes
             .iter()
             .find(|prototype| prototype.scopes.iter().any(|scope| scope.covers(caller)))

@@ -1,6 +1,7 @@
 //! Which programs a prototype is meant for.
 
 use crate::spec::attach_type::AttachType as At;
+use crate::spec::kernel_config::KernelConfig;
 use crate::spec::prog_type::ProgType;
 
 /// A program that asks for a helper.
@@ -14,16 +15,19 @@ pub struct Caller<'a> {
     /// struct_ops (`tcp_congestion_ops`), the target's for an iterator (`tcp`), the
     /// hook's for a security module (`socket_post_create`).
     pub target: Option<&'a str>,
+    /// The kernel that it asks.
+    pub kernel: KernelConfig,
 }
 
 impl Caller<'_> {
-    /// A caller of this type that declares no attach type.
+    /// A caller of this type that declares no attach type, on a kernel that has everything.
     #[must_use]
     pub fn of(prog_type: ProgType) -> Self {
         Self {
             prog_type,
             attach_type: prog_type.attach_type(None),
             target: None,
+            kernel: KernelConfig::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::isa::assemble;
 use crate::object::cases::Cases;
 use crate::object::{Object, Target};
 use crate::program::Program;
-use crate::spec::ProgType;
+use crate::spec::{KernelConfig, ProgType};
 use crate::verifier::{Options, Unverified, caller_of, verify};
 
 /// What stopped a program's exploration, if anything not modelled did.
@@ -21,7 +21,7 @@ fn stopped(program: &Arc<Program>) -> Option<Missing> {
 
 /// Whether [`scan`] finds what stops the exploration; what it finds otherwise.
 fn is_in_list(program: &Arc<Program>, stopped: &Missing) -> Result<(), Vec<Missing>> {
-    let found = scan(program, &caller_of(program));
+    let found = scan(program, &caller_of(program, KernelConfig::default()));
     if found.contains(stopped) {
         return Ok(());
     }

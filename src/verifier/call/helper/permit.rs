@@ -37,8 +37,7 @@ impl Verifier<'_> {
         if id.0 > COUNT {
             reject!(EINVAL, "invalid func {}", Named(id));
         }
-        let known = helper(id).filter(|_| self.options.kernel.has_helper(id));
-        let Some(prototype) = known.and_then(|helper| helper.prototype(&self.caller)) else {
+        let Some(prototype) = helper(id).and_then(|helper| helper.prototype(&self.caller)) else {
             reject!(
                 EINVAL,
                 "program of this type cannot use helper {}",
