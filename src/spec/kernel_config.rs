@@ -5,9 +5,6 @@
 
 use bitflags::bitflags;
 
-use super::helpers::id;
-use crate::util::HelperId;
-
 bitflags! {
     /// Options of a kernel's build without which programs lack helpers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,23 +27,6 @@ bitflags! {
 }
 
 impl BuildOptions {
-    /// The option without which no program has this helper; none for most.
-    #[must_use]
-    pub const fn of_helper(helper: HelperId) -> Self {
-        match helper {
-            id::override_return => Self::BPF_KPROBE_OVERRIDE,
-            id::rc_repeat | id::rc_keydown | id::rc_pointer_rel => Self::BPF_LIRC_MODE2,
-            id::skb_get_xfrm_state => Self::XFRM,
-            id::get_current_cgroup_id | id::get_current_ancestor_cgroup_id => Self::CGROUPS,
-            id::skb_cgroup_classid => Self::CGROUP_NET_CLASSID,
-            id::skb_cgroup_id | id::skb_ancestor_cgroup_id => Self::SOCK_CGROUP_DATA,
-            id::lwt_seg6_store_bytes | id::lwt_seg6_adjust_srh | id::lwt_seg6_action => {
-                Self::IPV6_SEG6_BPF
-            }
-            _ => Self::empty(),
-        }
-    }
-
     /// The options that a configuration (`/boot/config-…`, `/proc/config.gz` unpacked) turns
     /// on, built in or as a module.
     ///
@@ -78,21 +58,6 @@ pub enum Lockdown {
     Confidentiality,
 }
 
-impl Lockdown {
-    /// The weakest level at which no program has this helper any more, if there is one.
-    #[must_use]
-    pub const fn forbids(helper: HelperId) -> Option<Self> {
-        match helper {
-            id::probe_write_user => Some(Self::Integrity),
-            id::probe_read
-            | id::probe_read_str
-            | id::probe_read_kernel
-            | id::probe_read_kernel_str => Some(Self::Confidentiality),
-            _ => None,
-        }
-    }
-}
-
 /// A kernel as it was built and started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelConfig {
@@ -109,51 +74,6 @@ impl Default for KernelConfig {
         Self {
             build: BuildOptions::all(),
             lockdown: Lockdown::None,
-        }
-    }
-}
-
-impl KernelConfig {
-    /// Whether programs whose type has this helper have it on such a kernel.
-    #[must_use]
-    pub fn has_helper(&self, helper: HelperId) -> bool {
-        self.build.contains(BuildOptions::of_helper(helper))
-            && Lockdown::forbids(helper).is_none_or(|level| self.lockdown < level)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_option_takes_helpers_away() {
-        for option in BuildOptions::all().iter() {
-            let lacking = KernelConfig {
-                build: BuildOptions::all() - option,
-                ..KernelConfig::default()
-            };
-            let helpers = (1..=super::super::helpers::COUNT).map(HelperId);
-            let gone = helpers.filter(|id| !lacking.has_helper(*id));
-            assert!(gone.count() > 0, "{option:?}");
-        }
-    }
-
-    #[test]
-    fn lockdown_takes_away_what_writes_and_then_what_reads() {
-        let at = |lockdown| KernelConfig {
-            lockdown,
-            ..KernelConfig::default()
-        };
-        for (lockdown, writes, reads) in [
-            (Lockdown::None, true, true),
-            (Lockdown::Integrity, false, true),
-            (Lockdown::Confidentiality, false, false),
-        ] {
-            let config = at(lockdown);
-            assert_eq!(config.has_helper(id::probe_write_user), writes);
-            assert_eq!(config.has_helper(id::probe_read_kernel), reads);
-            assert!(config.has_helper(id::probe_read_user));
         }
     }
 }

@@ -5,6 +5,7 @@
 //! columns that a reader of the table needs, the virtual machine the one with the
 //! implementations.
 
+mod built;
 mod kinds;
 mod scope;
 mod table;
