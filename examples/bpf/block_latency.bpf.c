@@ -1,9 +1,9 @@
-// How long do disks take, and when? Each request's time from its issue to its
-// completion, counted by the second in which it completed and by the power of two of
-// its microseconds: a heatmap over time.
+// How long do disks take, and when? Counts requests by the second in which they
+// completed and by the power of two of their latency (from issue to completion, in
+// microseconds): a heatmap over time.
 //
-// A request is known by its device and sector, the two things that both tracepoints
-// tell of it.
+// A request is identified by its device and sector, which are in the records of both
+// tracepoints.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -30,7 +30,7 @@ struct request {
 	__u64 dev;
 };
 
-// Requests on their way, and when they were issued.
+// Requests in flight, with their issue times.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 10240);
@@ -51,7 +51,7 @@ struct {
 	__type(value, __u64);
 } heatmap SEC(".maps");
 
-// Requests that there was no room for.
+// Requests that did not fit a map.
 __u64 unseen;
 
 SEC("tp/block/block_rq_issue")
@@ -73,11 +73,11 @@ int complete(struct trace_event_raw_block_rq_completion *ctx)
 	__u64 now = bpf_ktime_get_ns();
 	struct cell cell = { .second = now / NSEC_PER_SEC };
 
-	// Issued before this program was there.
+	// Issued before this program was attached.
 	if (!issued)
 		return 0;
 	cell.slot = slot_of((now - *issued) / 1000);
-	// The sector's next request starts anew.
+	// The sector's next request starts over.
 	bpf_map_delete_elem(&started, &request);
 	if (count(&heatmap, &cell))
 		__sync_fetch_and_add(&unseen, 1);

@@ -1,4 +1,4 @@
-// Counts in hash maps, from several CPUs at once.
+// Counters in hash maps, shared by several CPUs.
 #ifndef COUNT_H
 #define COUNT_H
 
@@ -6,9 +6,9 @@
 #include <linux/errno.h>
 #include <bpf/bpf_helpers.h>
 
-// Adds 1 to the count under a key, which begins at 0. Where another CPU enters the
-// key at the same moment, its count is the one that both add to. Returns 0, or the
-// error of a map that is full.
+// Adds 1 to the count of a key, initially 0. If another CPU inserts the
+// key at the same time, both add to that one count. Returns 0, or the
+// error of a full map.
 static __always_inline long count(void *map, const void *key)
 {
 	__u64 one = 1;

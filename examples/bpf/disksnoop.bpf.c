@@ -1,6 +1,6 @@
-// What do disks do? A record in a ring buffer for each request that completes, with
-// its size and what it took; and for each device how many requests there were, of how
-// many bytes, and a histogram of their sizes.
+// What do disks do? A record in a ring buffer for each completed request, with its size
+// and latency; and for each device the number of requests, their total bytes, and a
+// histogram of their sizes.
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -31,8 +31,8 @@ struct request {
 	__u64 dev;
 };
 
-// What is known of a request when it is issued. The size on completion is no good: a
-// request may complete in parts, or with none of its bytes.
+// A request's data at its issue. The size at completion can't be used: a request may
+// complete in parts, or with none of its bytes.
 struct issued {
 	__u64 ns;
 	__u32 bytes;
@@ -51,7 +51,7 @@ struct device {
 	__u64 errors;
 	__u64 bytes;
 	__u64 ns;
-	// By the power of two of their bytes.
+	// By the power of two of their size in bytes.
 	__u32 slots[32];
 };
 
@@ -90,7 +90,7 @@ int issue(struct trace_event_raw_block_rq *ctx)
 	return 0;
 }
 
-// The numbers of a device, which begin at zero.
+// The totals of a device, initially zero.
 static __always_inline struct device *device_of(__u32 dev)
 {
 	static const struct device zero;
@@ -117,7 +117,7 @@ int complete(struct trace_event_raw_block_rq_completion *ctx)
 
 	device = device_of(ctx->dev);
 	if (device) {
-		// Of 32 bits: below 32, which the verifier is told once more.
+		// At most 31, since `bytes` has 32 bits; the mask shows it to the verifier.
 		__u32 slot = slot_of(issued->bytes) & 31;
 
 		__sync_fetch_and_add(&device->requests, 1);

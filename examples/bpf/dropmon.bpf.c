@@ -1,6 +1,6 @@
-// Where does the kernel drop packets, and why? Each packet that is thrown away fires
-// skb:kfree_skb; `drops` counts them by the place in the kernel's code and, on kernels
-// that say it (5.17), the reason.
+// Where does the kernel drop packets, and why? Each dropped packet fires skb:kfree_skb;
+// `drops` counts them by the location in the kernel's code and, on kernels that have it
+// (since 5.17), the reason.
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -33,7 +33,7 @@ struct {
 	__type(value, __u64);
 } drops SEC(".maps");
 
-// Drops at places for which there was no room any more.
+// Drops at locations that did not fit the map.
 __u64 uncounted;
 
 SEC("tp/skb/kfree_skb")

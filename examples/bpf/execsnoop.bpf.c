@@ -1,4 +1,4 @@
-// Who starts which programs? A record in a ring buffer for each successful exec.
+// Who executes which programs? A record in a ring buffer for each successful exec.
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -22,7 +22,7 @@ struct event {
 	__u32 ppid;
 	__u32 uid;
 	char comm[16];
-	// As much of it as there is room for.
+	// Truncated to this size.
 	char filename[128];
 };
 
@@ -33,7 +33,7 @@ struct {
 
 const struct event *keep_type_event __attribute__((unused));
 
-// Programs that were started while the ring buffer was full.
+// Execs while the ring buffer was full.
 __u64 lost;
 
 SEC("tp/sched/sched_process_exec")

@@ -1,6 +1,6 @@
-// How do processes end? A record for each that exits: its parent, how long it lived,
-// its exit code or the signal that killed it. A BTF tracepoint gets the task itself,
-// and reads its fields as C does: no helper in between.
+// How do processes end? A record for each exit: the parent, the lifetime, and the exit
+// code or the signal that killed the process. A BTF tracepoint gets the task as a
+// typed pointer, so it reads fields directly, without a helper.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -38,7 +38,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct event *event;
 
-	// Threads exit, too; the process lives as long as its first one.
+	// Threads exit, too; only the exit of the first thread counts.
 	if (task->pid != task->tgid)
 		return 0;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
@@ -48,7 +48,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	}
 	event->pid = task->tgid;
 	event->ppid = task->real_parent->tgid;
-	// As wait(2) tells it: the low 7 bits are the signal, the status is above them.
+	// As in wait(2): the low 7 bits are the signal, bits 8 to 15 the exit status.
 	event->status = task->exit_code >> 8 & 0xff;
 	event->signal = task->exit_code & 0x7f;
 	event->lived_ms = (bpf_ktime_get_ns() - task->start_time) / 1000000;

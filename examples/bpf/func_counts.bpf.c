@@ -1,5 +1,5 @@
-// How often are functions of the kernel called? One program for as many of them as it
-// is attached to; the address at which it was called tells them apart.
+// How often are kernel functions called? One program for all functions that it is
+// attached to; the function's address tells them apart.
 //
 // flags: -D__TARGET_ARCH_x86
 // build arm64: -D__TARGET_ARCH_arm64
@@ -17,7 +17,7 @@ struct {
 	__type(value, __u64);
 } calls SEC(".maps");
 
-// Calls of functions for which there was no room any more.
+// Calls of functions that did not fit the map.
 __u64 uncounted;
 
 SEC("kprobe")

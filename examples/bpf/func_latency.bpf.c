@@ -1,5 +1,5 @@
-// How long does a function of a program in user space take? A uprobe at its entry and a
-// uretprobe at its return; calls that are within one another (recursion) count each.
+// How long does a user-space function take? A uprobe at its entry and a uretprobe at its
+// return; each recursive call counts separately.
 //
 // flags: -D__TARGET_ARCH_x86
 // build arm64: -D__TARGET_ARCH_arm64
@@ -12,7 +12,7 @@
 
 #define MAX_DEPTH 16
 
-// The calls that a thread is in, the outermost first.
+// A thread's active calls, the outermost first.
 struct calls {
 	__u32 depth;
 	__u64 since[MAX_DEPTH];

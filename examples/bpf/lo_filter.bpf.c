@@ -1,7 +1,7 @@
-// Lets those firings of net:netif_receive_skb through whose packet came in by the
-// device "lo", and drops the others: who records the tracepoint (perf record, a perf
-// buffer) sees the loopback's packets only. A program's result decides: 0 drops the
-// event, 1 lets it pass.
+// Passes events of net:netif_receive_skb whose packet arrived on the device "lo", and
+// drops the others: readers of the tracepoint (perf record, a perf buffer) see the
+// loopback's packets only. The program's result decides: 0 drops the event, 1 passes
+// it.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -17,7 +17,7 @@ struct trace_event_raw_net_dev_template {
 SEC("tp/net/netif_receive_skb")
 int only_lo(struct trace_event_raw_net_dev_template *ctx)
 {
-	// Where the string stands in the record: its offset, and its length above that.
+	// The offset of the string in the record; the upper 16 bits are its length.
 	__u32 offset = ctx->__data_loc_name & 0xffff;
 	char name[4] = {};
 

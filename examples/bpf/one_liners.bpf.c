@@ -1,5 +1,5 @@
-// bpftrace's one-liners, those that its tutorial begins with, as C: each a program, or
-// two. docs/from-bcc-and-bpftrace.md has them beside the originals.
+// The first one-liners of bpftrace's tutorial as C, each in one or two programs.
+// docs/from-bcc-and-bpftrace.md shows them beside the originals.
 //
 // flags: -D__TARGET_ARCH_x86
 // build arm64: -D__TARGET_ARCH_arm64
@@ -89,8 +89,8 @@ int read_sizes(struct trace_event_raw_sys_exit *ctx)
 	return 0;
 }
 
-// The same of all processes, from the function's result, in steps of 200 bytes: slot 0
-// counts what is negative, the last one what is above 2000.
+// The same for all processes, from the function's result, in steps of 200 bytes: slot 0
+// counts negative results, the last slot results of 2000 and more.
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -153,8 +153,8 @@ int BPF_KRETPROBE(read_ends)
 	return 0;
 }
 
-// How often does each of some tracepoints fire? One program for all of them: the number
-// that it was attached with (its cookie) says which one it is.
+// How often does each of several tracepoints fire? One program for all of them: the
+// cookie of the attachment identifies the tracepoint.
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -172,7 +172,7 @@ int count_event(void *ctx)
 	return 0;
 }
 
-// Which of the kernel's code runs? And what leads to a switch of tasks?
+// Which kernel code runs, and which leads to a task switch?
 
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
@@ -210,7 +210,7 @@ int switches(void *ctx)
 	return count_stack(ctx);
 }
 
-// How large are requests of disks?
+// How large are disk requests?
 
 struct trace_event_raw_block_rq {
 	struct trace_entry ent;
@@ -234,7 +234,7 @@ int block_sizes(struct trace_event_raw_block_rq *ctx)
 	return 0;
 }
 
-// What is opened, by the kernel's own structs?
+// Which paths are opened, read from kernel structs?
 
 struct qstr {
 	const unsigned char *name;

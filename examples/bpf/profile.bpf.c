@@ -1,6 +1,6 @@
-// Where is the time spent? A timer samples what runs on each CPU; samples are counted
-// by process and by the stacks that were under way, in the kernel and in user space:
-// what a flame graph is drawn from.
+// Where is the time spent? A timer samples what runs on each CPU.
+// Samples are counted by process, kernel stack and user stack:
+// the data for a flame graph.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -10,7 +10,7 @@
 
 struct sample {
 	__u32 pid;
-	// Keys of `stacks`; negative: there was none, or it can't be read (-EFAULT).
+	// Keys of `stacks`; negative: no stack, or it can't be read (-EFAULT).
 	int kernel_stack;
 	int user_stack;
 	char comm[16];
@@ -30,7 +30,7 @@ struct {
 	__uint(value_size, MAX_DEPTH * sizeof(__u64));
 } stacks SEC(".maps");
 
-// Samples for which there was no room any more.
+// Samples that did not fit the map.
 __u64 uncounted;
 
 SEC("perf_event")
@@ -38,7 +38,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 {
 	struct sample sample = { .pid = bpf_get_current_pid_tgid() >> 32 };
 
-	// The idle task: nothing ran.
+	// The idle task.
 	if (!sample.pid)
 		return 0;
 	sample.kernel_stack = bpf_get_stackid(ctx, &stacks, 0);

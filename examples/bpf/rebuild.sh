@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds every committed BPF object from the C beside it (in the folders below):
+# Builds every committed BPF object from the C file beside it (in the folders below):
 # NAME.bpf.c becomes NAME.bpf.o.
 #
 #   bash examples/bpf/rebuild.sh           rewrite the objects
 #   bash examples/bpf/rebuild.sh --check   build them elsewhere and compare the
 #                                          instructions with the committed ones
 #
-# A source that is to be built differently, or more than once, says so in lines of
-# its own:
+# Special comment lines in a source select other flags, or additional
+# objects:
 #   // flags: -mcpu=v3           NAME.bpf.o with these flags
 #   // build v1: -mcpu=v1        also NAME.v1.bpf.o, with that flag
 #   // link whole: other         also NAME.whole.bpf.o: NAME.bpf.o and other.bpf.o,
@@ -26,8 +26,8 @@ esac
 
 folders=(examples/bpf tests/objects tests/verifier_mistakes benches/bpf)
 
-# -target bpf knows no multiarch folder, where <asm/types.h> is on Debian. Paths of
-# the machine must not reach the debug information.
+# -target bpf does not search the multiarch folder, where Debian has <asm/types.h>.
+# The debug information must not contain paths of this machine.
 multiarch=$(gcc -print-multiarch)
 flags=(-target bpf -g -O2 -Wall -Werror -ffile-compilation-dir=.
 	-idirafter "/usr/include/$multiarch")
@@ -37,8 +37,8 @@ compile() { # source object flags…
 	clang-19 "${flags[@]}" "${@:3}" -c "$1" -o "$2"
 }
 
-# The instructions of an object, section by section, with their relocations; not
-# its file name, its debug information or the order of its strings.
+# Prints the instructions of an object, section by section, with their relocations,
+# without its file name, its debug information and the order of its strings.
 listing() { llvm-objdump-19 --disassemble --reloc "$1" | tail -n +3; }
 
 mapfile -t sources < <(find "${folders[@]}" -name '*.bpf.c' | sort)

@@ -1,5 +1,5 @@
-// The registers that kprobes and uprobes find, as the kernel shows them to user space:
-// bpf_tracing.h takes arguments out of them (BPF_KPROBE, PT_REGS_PARM1, PT_REGS_RC).
+// The registers that kprobes and uprobes get, in the kernel's user-space layout:
+// bpf_tracing.h reads arguments from them (BPF_KPROBE, PT_REGS_PARM1, PT_REGS_RC).
 #ifndef REGISTERS_H
 #define REGISTERS_H
 
@@ -13,7 +13,7 @@ struct user_pt_regs {
 	__u64 pstate;
 };
 
-// They are the first part of what the kernel saves.
+// They are the first part of the kernel's saved registers.
 struct pt_regs {
 	struct user_pt_regs user_regs;
 };

@@ -27,7 +27,7 @@ struct trace_event_raw_sched_switch {
 	int next_prio;
 } __attribute__((preserve_access_index));
 
-// Tasks that wait, by their pid, and since when.
+// Waiting tasks, by pid, with the time at which they began to wait.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 10240);
@@ -45,12 +45,12 @@ struct {
 // Only threads of this process; 0: all tasks. Set before the object is loaded.
 const volatile __u32 wanted_pid;
 
-// A task begins to wait. One that waits already was woken twice: the first time counts.
+// A task begins to wait. If it is woken twice, the first time counts.
 static __always_inline int waits(__u32 pid)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	// Each CPU has an idle task, all of pid 0: they run when there is nothing to do.
+	// Each CPU has an idle task, all with pid 0.
 	if (pid && (!wanted_pid || pid == wanted_pid))
 		bpf_map_update_elem(&waiting, &pid, &now, BPF_NOEXIST);
 	return 0;

@@ -1,4 +1,4 @@
-// How often does each kind of softirq run, on each CPU? The tracepoint tells the
+// How often does each kind of softirq run, on each CPU? The tracepoint's record has the
 // vector: 0 HI, 1 TIMER, 2 NET_TX, 3 NET_RX, 4 BLOCK, 5 IRQ_POLL, 6 TASKLET, 7 SCHED,
 // 8 HRTIMER, 9 RCU (include/linux/interrupt.h).
 #include <linux/bpf.h>
@@ -13,7 +13,7 @@ struct trace_event_raw_softirq {
 	unsigned int vec;
 } __attribute__((preserve_access_index));
 
-// Each CPU has counts of its own: no other can be adding to them.
+// Counts are per CPU, so no other CPU adds to them.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, NR_SOFTIRQS);

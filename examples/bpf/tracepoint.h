@@ -1,6 +1,6 @@
 // The head of every tracepoint's record (struct trace_entry,
-// include/linux/trace_events.h). Programs don't read it, but it is where the fields
-// behind it begin.
+// include/linux/trace_events.h). Programs don't read it, but the fields start
+// after it.
 #ifndef TRACEPOINT_H
 #define TRACEPOINT_H
 

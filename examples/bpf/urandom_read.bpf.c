@@ -1,7 +1,7 @@
 // Who reads from /dev/urandom, and how much? One line in the trace pipe for each read.
 //
 // Kernels before 5.18 have a tracepoint for it; on later ones the function itself is
-// probed. Neither program is loaded unless it is asked for, as the kernel needs it.
+// probed. Neither program is loaded by default: load the one that the kernel has.
 // flags: -D__TARGET_ARCH_x86
 // build arm64: -D__TARGET_ARCH_arm64
 #include <linux/bpf.h>
@@ -12,7 +12,7 @@
 #include "registers.h"
 #include "tracepoint.h"
 
-// No kernel will change this record any more: its offsets are known for good.
+// The tracepoint no longer exists in new kernels, so its offsets are final.
 struct urandom_read {
 	struct trace_entry ent;
 	int got_bits;

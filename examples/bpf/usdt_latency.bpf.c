@@ -1,6 +1,6 @@
-// How long do the requests of a server take? The server has two probes of its own
-// (USDT): `request__start(id, path)` and `request__done(id, status)`. Threads may take
-// turns at a request, so it is the id that both ends have in common.
+// How long do the requests of a server take? The server has two USDT probes:
+// `request__start(id, path)` and `request__done(id, status)`. Several threads may work
+// on one request, so the request's id connects the two.
 //
 // flags: -D__TARGET_ARCH_x86
 // build arm64: -D__TARGET_ARCH_arm64

@@ -1,5 +1,5 @@
-// How long does each process wait in vfs_read? A kprobe at the function's entry notes
-// the time, a kretprobe at its return takes the difference: a histogram of
+// How long does each process wait in vfs_read? A kprobe at the function's entry stores
+// the time, a kretprobe at its return computes the difference: a histogram of
 // microseconds for each process.
 //
 // flags: -D__TARGET_ARCH_x86
@@ -11,7 +11,7 @@
 #include "registers.h"
 #include "slots.h"
 
-// Threads in the function, and since when: a thread can be in it only once.
+// Threads in the function, with their entry times: a thread is in it at most once.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 10240);
@@ -42,7 +42,7 @@ int BPF_KPROBE(enter)
 	return 0;
 }
 
-// The numbers of a process, which begin at zero.
+// The totals of a process, initially zero.
 static __always_inline struct reads *reads_of(__u32 process)
 {
 	static const struct reads zero;
@@ -62,7 +62,7 @@ int BPF_KRETPROBE(leave, long returned)
 	__u64 *since = bpf_map_lookup_elem(&inside, &thread);
 	struct reads *reads;
 
-	// It was in the function already when it was probed.
+	// The thread entered the function before the probe was attached.
 	if (!since)
 		return 0;
 	slot = slot_of((bpf_ktime_get_ns() - *since) / 1000);
@@ -71,7 +71,7 @@ int BPF_KRETPROBE(leave, long returned)
 	reads = reads_of(id >> 32);
 	if (!reads)
 		return 0;
-	// The last slot counts all that takes longer, too.
+	// The last slot also counts everything longer.
 	if (slot >= 32)
 		slot = 31;
 	__sync_fetch_and_add(&reads->slots[slot], 1);

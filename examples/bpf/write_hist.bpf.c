@@ -5,8 +5,8 @@
 
 #define SLOTS 64
 
-// The kernel's record of an entered system call (include/trace/events/syscalls.h).
-// Where the kernel's BTF is known, the offsets below give way to its own.
+// The kernel's record of a system call's entry (include/trace/events/syscalls.h).
+// CO-RE replaces the offsets below by those of the kernel's BTF, if it is known.
 struct trace_entry {
 	unsigned short type;
 	unsigned char flags;

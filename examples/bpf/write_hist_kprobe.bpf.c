@@ -1,6 +1,6 @@
-// The histogram of write_hist without a tracepoint: the kernel's function vfs_write is
-// probed, through which every write to a file goes, whatever system call it began with.
-// Its third argument is the size.
+// The histogram of write_hist without a tracepoint, by a kprobe on vfs_write. Every write
+// to a file goes through this function, whichever system call it came from. Its third
+// argument is the size.
 //
 // flags: -D__TARGET_ARCH_x86
 // build arm64: -D__TARGET_ARCH_arm64

@@ -1,5 +1,5 @@
-// How many packets and bytes of each protocol come in? Counts by the number of the IP
-// protocol (1 ICMP, 6 TCP, 17 UDP, 58 ICMPv6, …), and under NOT_IP those of all others.
+// How many packets and bytes of each protocol arrive? Counts by IP protocol number
+// (1 ICMP, 6 TCP, 17 UDP, 58 ICMPv6, …), and all other packets under NOT_IP.
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -54,7 +54,7 @@ static __always_inline __u32 protocol_of(void *at, void *end)
 		at += sizeof(*vlan);
 	}
 
-	// The protocol stands in byte 9 of an IPv4 header and in byte 6 of an IPv6 one.
+	// The protocol is byte 9 of an IPv4 header and byte 6 of an IPv6 header.
 	if (protocol == bpf_htons(ETH_P_IP) && at + 20 <= end)
 		return *(__u8 *)(at + 9);
 	if (protocol == bpf_htons(ETH_P_IPV6) && at + 40 <= end)
